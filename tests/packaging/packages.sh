@@ -14,7 +14,7 @@ Makes each package of the library, and builds and runs a program with it.
   conan    the Conan 2 recipe and its test package
   vcpkg    the port, with stand-ins for the functions of vcpkg
 The lines for CMake and Meson come from docs/install.md.
-WORK_FOLDER (build/packages) is emptied first. A part whose tools are absent is skipped, with a sentence.
+WORK_FOLDER (build/packages) is emptied first. A part whose tools are absent is skipped, and the exit status is 77.
 Conan, Meson and Ninja are installed from PyPI into build/packages-venv, unless they are there; nothing else is downloaded.
 TEXT
 }
@@ -41,11 +41,12 @@ tree=$work/reprise
 cd "$work"
 
 off=(-DREPRISE_BUILD_TESTS=OFF -DREPRISE_BUILD_BENCH=OFF -DREPRISE_BUILD_EXAMPLES=OFF -DREPRISE_BUILD_C=OFF)
+skipped=()
 has() {
   local part=$1 tool
   shift
   for tool in "$@"; do
-    command -v "$tool" >/dev/null || { echo "$part: skipped, because $tool is not found"; return 1; }
+    command -v "$tool" >/dev/null || { skipped+=("$part: $tool is not found"); return 1; }
   done
 }
 # The code of a section of docs/install.md.
@@ -165,4 +166,9 @@ if has vcpkg cmake g++; then
   test -e vcpkg/package/share/reprise/copyright
   try vcpkg-engine 'find_package(reprise CONFIG REQUIRED)' -DCMAKE_PREFIX_PATH="$work/vcpkg/package"
   echo "vcpkg: passed with stand-ins; vcpkg itself was not run"
+fi
+
+if [ ${#skipped[@]} -gt 0 ]; then
+  printf 'not run: %s\n' "${skipped[@]}" >&2
+  exit 77
 fi

@@ -56,22 +56,24 @@ if [ -e /usr/include/gmock/gmock.h ]; then
   make_header --list | while read -r name; do printf '#pragma once\n#include "%s"\n' "$header" >"$tree/include/$name"; done
   # CMake reads the version from this header.
   sed -n 's,^.*version_string = ,// &,p' include/reprise/core/version.hpp >>"$tree/include/reprise/core/version.hpp"
-  programs=(reprise-tests reprise-long-tests)
+  # A program for each layer, except those of the project itself and of random worlds.
+  programs=(reprise-{core,engine,stats,index,evidence,history,corpus,draft,control,loop,batch,extras,testing,speculator}-tests)
   begun=$SECONDS
   (cd "$tree" && cmake --preset test "${off[@]}" && cmake --build --preset test -j "$jobs" --target "${programs[@]}") >"$work/tree.log" 2>&1 ||
     { tail -n 40 "$work/tree.log"; exit 1; }
   echo "unit tests: compiled in $((SECONDS - begun)) s"
-  # The tests of the project itself read the headers as texts.
-  house=$(sed -n 's/^TEST(\([A-Za-z]*\),.*/\1.*/p' tests/house/*.test.cpp | sort -u | paste -sd :)
+  sum=0
   for program in "${programs[@]}"; do
-    "$tree/build/test/tests/$program" --gtest_filter="-$house" >"$work/$program.log" || { tail -n 40 "$work/$program.log"; exit 1; }
+    "$tree/build/test/tests/$program" >"$work/$program.log" || { tail -n 40 "$work/$program.log"; exit 1; }
     # A program without tests would be a fault of this script.
     passed=$(sed -n 's/^\[  PASSED  \] \([1-9][0-9]*\) tests\.$/\1/p' "$work/$program.log")
     [ -n "$passed" ] || { echo "$program reports no test that passed" >&2; exit 1; }
-    echo "$program: $passed passed with the single header"
+    sum=$((sum + passed))
   done
+  echo "unit tests: $sum passed with the single header"
 else
-  echo "unit tests skipped: there is no gmock/gmock.h"
+  echo "not run: there is no gmock/gmock.h, so no unit test" >&2
+  exit 77
 fi
 
 # Alternating, so that a busy machine slows both down.

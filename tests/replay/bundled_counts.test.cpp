@@ -23,7 +23,7 @@
 #include "replay/trace.hpp"
 #include "support/preset_rules.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::bundled_counts_test {
 namespace {
 
 using testing::Tokens;
@@ -121,7 +121,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 // The default strategy has no rule of a few lines to compare with. Its counts under one curve are recorded so that
 // every change is seen, and is the same with every compiler. `results` holds the presets. After a change of the
-// default, run REPRISE_WRITE_EXPECTED_COUNTS=1 build/test/tests/reprise-replay-tests --gtest_filter=BundledCounts.*
+// default, run REPRISE_WRITE_EXPECTED_COUNTS=1 build/tools/tests/reprise-replay-tests --gtest_filter=BundledCounts.*
 TEST(BundledCounts, AreWhatTheRulesTheToolAndTheFileSay) {
   const std::vector<CostCurve> curve = {CostCurve::parse("linear:0.02")};
   const ReplaySetup weighed = {{ControlKind::cost, 0}, curve, {}};
@@ -148,4 +148,4 @@ TEST(BundledCounts, AreWhatTheRulesTheToolAndTheFileSay) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::bundled_counts_test
