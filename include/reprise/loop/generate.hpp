@@ -130,26 +130,30 @@ Result<Decision> reject_or_take(Session<Strategy, Control>& session, const Pass&
   return decision;
 }
 
-/// Decides from the picks or the path in `answer`, or by rejection sampling, and commits the decision to the verifier
-/// and the session. If `answer` is an error, returns it. `wanted`: see report_top_k().
+/// Decides by rejection sampling, or from the picks or the path in `answer`.
+template <class Strategy, class Control, Verifier V, class Answer, class Predicate>
+Result<Decision> decide(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Answer& answer,
+                        Predicate& predicate) {
+  if constexpr (DistributionVerifier<V> && DistributionStrategy<Strategy>)
+    // With fixed widths, the number of tokens sent depends on the draft's length, and thus on the drawn tokens. In that
+    // case agreement stays exact, but rejection sampling does not.
+    if (pass.kind == DraftKind::sampled && session.capabilities().allowed_widths.empty())
+      return reject_or_take(session, pass, verifier, predicate);
+  if constexpr (is_result<std::remove_cv_t<Answer>>)
+    return session.resolve(pass.ticket, *answer, predicate);
+  else
+    return session.resolve(pass.ticket, answer, predicate);
+}
+
+/// Decides on the pass (decide()), and commits the decision to the verifier and the session. If `answer` is an error,
+/// returns it. `wanted`: see report_top_k().
 template <class Strategy, class Control, Verifier V, class Answer, class Predicate>
 Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Answer&& answer,
                          Predicate& predicate, std::size_t wanted) {
-  constexpr bool may_fail = is_result<std::remove_cvref_t<Answer>>;
-  if constexpr (may_fail) {
+  if constexpr (is_result<std::remove_cvref_t<Answer>>) {
     if (!answer) return answer.error();
   }
-  auto decision = [&]() -> Result<Decision> {
-    if constexpr (DistributionVerifier<V> && DistributionStrategy<Strategy>)
-      // With fixed widths, the number of tokens sent depends on the draft's length, and thus on the drawn tokens. In
-      // that case agreement stays exact, but rejection sampling does not.
-      if (pass.kind == DraftKind::sampled && session.capabilities().allowed_widths.empty())
-        return reject_or_take(session, pass, verifier, predicate);
-    if constexpr (may_fail)
-      return session.resolve(pass.ticket, *answer, predicate);
-    else
-      return session.resolve(pass.ticket, answer, predicate);
-  }();
+  const auto decision = decide(session, pass, verifier, answer, predicate);
   if (!decision) return decision.error();
   report_top_k(session, pass, verifier, wanted);
   if (auto kept = keep_rows(verifier, session.capabilities(), *decision); !kept) return kept;
