@@ -21,8 +21,8 @@
 namespace reprise::testing::exact_sampling_test {
 namespace {
 
-/// Returns the number of random worlds of each size and control: one per 16,000 cases, 6 to 400.
-std::uint64_t worlds() { return std::clamp<std::uint64_t>(property_cases(16'000), 6, 400); }
+/// Returns the number of random worlds of each size and control: one per 16,000 cases, 9 to 400.
+std::uint64_t worlds() { return std::clamp<std::uint64_t>(property_cases(16'000), 9, 400); }
 
 struct Size {
   std::size_t vocabulary;
