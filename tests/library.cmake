@@ -56,7 +56,6 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   evidence
-  acceptance_calibrator
   claim_calibrator
   hit_rate
   isotonic

@@ -63,7 +63,6 @@
 #include "reprise/engine/sampler_history.hpp"
 #include "reprise/engine/top_k.hpp"
 #include "reprise/engine/tree.hpp"
-#include "reprise/evidence/acceptance_calibrator.hpp"
 #include "reprise/evidence/claim_calibrator.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 #include "reprise/evidence/isotonic.hpp"

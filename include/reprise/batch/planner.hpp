@@ -32,8 +32,7 @@
 #include "reprise/batch/batch_plan.hpp"
 #include "reprise/batch/detail/batch_cost.hpp"
 #include "reprise/batch/detail/offered_nodes.hpp"
-#include "reprise/batch/detail/ragged_planner.hpp"
-#include "reprise/batch/detail/uniform_planner.hpp"
+#include "reprise/batch/detail/row_choice.hpp"
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/draft_length.hpp"
@@ -63,22 +62,19 @@ namespace reprise::inline v0 {
 /// for each n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same
 /// sequences and no other rows. With a learned curve, which can be wrong, the bound is not guaranteed.
 ///
-/// A strategy that states wrong probabilities takes rows from other sequences: set BatchEntry::credit to an
-/// AcceptanceCalibrator.
+/// A strategy that states too high probabilities takes rows from other sequences.
 ///
 /// Sampled drafts: the decision to send a node may depend only on numbers stated before its token was drawn; otherwise
 /// rejection sampling is biased. Each sampled draft continues while the next stated probability is worth the price of a
-/// row at the size of the last pass. Sampled drafts get rows before ordered ones. If rows are uniform and any draft is
-/// sampled, the width grows step by step. It grows while the first row of the next step, summed over all sequences, is
-/// worth its share of the step's cost.
+/// row at the size of the last pass. Sampled drafts get rows before ordered ones.
 ///
 /// Plans are a pure function of the settings, of all calls so far (times included) and, if there is one, of a shared
 /// budget. All decisions use integer arithmetic. Ranks that plan independently must get the same times (those of one
 /// rank). Among nodes of equal worth, those of earlier sequences are sent first. The sequence that counts as the first
 /// changes with each pass.
 ///
-/// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 7 KB
-/// of histograms, 56 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
+/// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 1.4
+/// KB of counts, 56 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
 /// 2 bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
  public:
@@ -86,10 +82,9 @@ class BatchPlanner {
 
   explicit BatchPlanner(BatchOptions options = {}) noexcept
       : options_(bounded(std::move(options))),
-        cost_(std::exchange(options_.curve, {}), options_.uniform ? AllowedWidths() : options_.widths,
-              options_.max_drafted),
+        cost_(std::exchange(options_.curve, {}), options_.widths, options_.max_drafted),
         losses_(LossBudget(), options_.loss_budget),
-        offered_(options_.max_nodes, options_.uniform) {}
+        offered_(options_.max_nodes) {}
 
   /// Reserves memory for plans of `sequences` sequences. Errors: out_of_memory; in that case earlier memory stays, and
   /// plan() allocates on demand.
@@ -141,9 +136,9 @@ class BatchPlanner {
     return shrink(options_.max_rows);
   }
 
-  /// Returns the last plan, reduced to at most `rows` rows in total; for example if the KV cache is full. Padding
-  /// counts only if rows are uniform. Each sequence drafts a prefix of its earlier draft. If the pending rows and the
-  /// `other_rows` of plan() exceed `rows` already, nothing is drafted.
+  /// Returns the last plan, reduced to at most `rows` rows in total without padding; for example if the KV cache is
+  /// full. Each sequence drafts a prefix of its earlier draft. If the pending rows and the `other_rows` of plan()
+  /// exceed `rows` already, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
     losses_.cancel();
@@ -153,9 +148,7 @@ class BatchPlanner {
               .rows = plain_.rows,
               .width = cost_.width(plain_.rows),
               .cut = plain_.sequences == 0 ? Cut::none : Cut::out_of_memory};
-    rows = std::min(rows, options_.max_rows);
-    return options_.uniform ? plan_by(detail::UniformPlanner(options_.widths), rows)
-                            : plan_by(detail::RaggedPlanner(), rows);
+    return plan_within(std::min(rows, options_.max_rows));
   }
 
   /// Learns from the pass of the last plan, after its commit. `committed`: the number of tokens that the pass committed
@@ -233,35 +226,30 @@ class BatchPlanner {
     return to == from ? most_rate : (cost_.log(to) - cost_.log(from)) / static_cast<std::int64_t>(to - from);
   }
 
-  template <class Planner>
-  BatchPlan plan_by(const Planner& planner, std::size_t rows) noexcept {
-    detail::PlanTerms terms{.cost = cost_,
-                            .allowance = losses_.allowance(),
-                            .price = price(),
-                            .row_limit = row_limit(plain_.rows, rows),
-                            .plain_rows = plain_.rows,
-                            .other_rows = other_rows_};
+  /// Returns the plan with at most `rows` rows in total.
+  BatchPlan plan_within(std::size_t rows) noexcept {
+    detail::PlanTerms terms{
+        .cost = cost_, .allowance = losses_.allowance(), .price = price(), .row_limit = row_limit(plain_.rows, rows)};
     const std::size_t limit = terms.row_limit;
     // Later tokens of a sampled draft must not decide whether a token is sent. So the budget has to cover every smaller
     // number of rows as well.
     if (offered_.any_sampled()) terms.row_limit = reserve_each(limit);
-    detail::RowChoice best = planner.choose(offered_, terms);
+    detail::RowChoice best = detail::choose_rows(offered_, terms);
     if (is_time_for_plain(best)) best = {.guarded = true};
     bool guarded = terms.row_limit < limit;
     while (!losses_.change(worst_loss(best.rows))) {
       terms.row_limit = best.rows - 1;
-      best = planner.choose(offered_, terms);
+      best = detail::choose_rows(offered_, terms);
       guarded = true;
     }
     best.guarded = best.guarded || guarded;
-    const std::size_t drafted = planner.share_out(offered_, best, turn_, {nodes_.data(), nodes_.size()});
+    detail::share_rows(offered_, best.rows, turn_, {nodes_.data(), nodes_.size()});
     paid_ = best.rows;
     return {.nodes = {nodes_.data(), nodes_.size()},
-            .drafted = drafted,
-            .rows = plain_.rows + drafted,
+            .drafted = paid_,
+            .rows = plain_.rows + paid_,
             .width = cost_.width(plain_.rows + paid_),
-            .row_width = best.row_width,
-            .cut = why(best, drafted, limit)};
+            .cut = why(best, limit)};
   }
   /// Returns the loss of a pass with k drafted rows if all are rejected and the replay is the most expensive one.
   [[nodiscard]] std::int64_t worst_loss(std::size_t k) const noexcept {
@@ -303,8 +291,8 @@ class BatchPlanner {
     const std::int64_t gain = offered_.any_sampled() ? std::int64_t{most_rate} : best.gain / sequences;
     return best.rows > 0 && cost_.should_probe_plain(gain, losses_.budget());
   }
-  [[nodiscard]] Cut why(const detail::RowChoice& best, std::size_t drafted, std::size_t limit) const noexcept {
-    if (drafted == offered_.offered()) return Cut::none;
+  [[nodiscard]] Cut why(const detail::RowChoice& best, std::size_t limit) const noexcept {
+    if (best.rows == offered_.offered()) return Cut::none;
     if (best.guarded) return Cut::throttled;
     return best.rows == limit && best.rows < offered_.worthwhile() ? Cut::budget : Cut::unlikely;
   }
@@ -321,7 +309,7 @@ class BatchPlanner {
   PassShape plain_{0, 0, 0};
   std::size_t contexts_ = 0;  // sum of the contexts
   std::size_t other_rows_ = 0;
-  std::size_t paid_ = 0;  // drafted rows, padding included if uniform
+  std::size_t paid_ = 0;  // drafted rows
   detail::OfferedNodes offered_;
   Buffer<std::uint32_t> nodes_;
 };
