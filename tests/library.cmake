@@ -38,7 +38,6 @@ reprise_add_layer_tests(
 reprise_add_layer_tests(
   stats
   reliability
-  report_words
   statistics
   statistics_text
 )

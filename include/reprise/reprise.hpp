@@ -93,6 +93,5 @@
 #include "reprise/loop/session.hpp"
 #include "reprise/speculator.hpp"
 #include "reprise/stats/reliability.hpp"
-#include "reprise/stats/report_words.hpp"
 #include "reprise/stats/statistics.hpp"
 #include "reprise/stats/statistics_text.hpp"
