@@ -37,7 +37,6 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   stats
-  reliability
   statistics
   statistics_text
 )

@@ -42,6 +42,7 @@ reprise_add_tests(
   replay/past.test.cpp
   replay/readme_table.test.cpp
   replay/rebase.test.cpp
+  replay/reliability.test.cpp
   replay/replay.test.cpp
   replay/replay_control.test.cpp
   replay/seeds.test.cpp

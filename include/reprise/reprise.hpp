@@ -92,6 +92,5 @@
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/speculator.hpp"
-#include "reprise/stats/reliability.hpp"
 #include "reprise/stats/statistics.hpp"
 #include "reprise/stats/statistics_text.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/stats/reliability.hpp"
+#include "replay/reliability.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::reliability_test {
+namespace reprise::replay::reliability_test {
 namespace {
 
 Probability percent(std::uint32_t of_hundred) { return Probability::ratio(of_hundred, 100); }
@@ -140,4 +140,4 @@ TEST(Reliability, AddsUp) {
 }
 
 }  // namespace
-}  // namespace reprise::reliability_test
+}  // namespace reprise::replay::reliability_test

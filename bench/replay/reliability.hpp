@@ -10,7 +10,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::replay {
 
 /// The calibration of a drafter's probabilities, as a reliability diagram (Murphy and Winkler 1977; expected
 /// calibration error as in Naeini et al. 2015).
@@ -100,4 +100,4 @@ class Reliability {
   std::array<Bin, bin_count> bins_{};
 };
 
-}  // namespace reprise
+}  // namespace reprise::replay
