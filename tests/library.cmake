@@ -156,8 +156,6 @@ reprise_add_layer_tests(
   grouped_release
   lookahead_drafter
   ngram_pool
-  published_token_recycling_drafter
-  racer_drafter
   repetition_gate
   rest_drafter
   token_recycling_drafter
@@ -256,8 +254,6 @@ reprise_add_tests(
   draft/any_strategy.allocation.test.cpp
   draft/draft_sources.allocation.test.cpp
   extras/lookahead_drafter.allocation.test.cpp
-  extras/published_token_recycling_drafter.allocation.test.cpp
-  extras/racer_drafter.allocation.test.cpp
   extras/rest_drafter.allocation.test.cpp
   draft/model_drafter.allocation.test.cpp
   draft/ngram_drafter.allocation.test.cpp

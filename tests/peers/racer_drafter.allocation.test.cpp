@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/extras/racer_drafter.hpp"
+#include "peers/racer_drafter.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "support/ranked_memory.hpp"
 #include "support/ranked_rounds.hpp"
 
-namespace reprise::racer_drafter_allocation_test {
+namespace reprise::peers::racer_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -51,4 +51,4 @@ TEST(RacerDrafterMemory, MayRunOutInACopy) {
 }
 
 }  // namespace
-}  // namespace reprise::racer_drafter_allocation_test
+}  // namespace reprise::peers::racer_drafter_allocation_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/extras/racer_drafter.hpp"
+#include "peers/racer_drafter.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 
-namespace reprise::racer_drafter_test {
+namespace reprise::peers::racer_drafter_test {
 namespace {
 
 using ::testing::Each;
@@ -482,4 +482,4 @@ TEST(RacerDrafter, CostsALosslessRunOfATransformerNoToken) {
 }
 
 }  // namespace
-}  // namespace reprise::racer_drafter_test
+}  // namespace reprise::peers::racer_drafter_test

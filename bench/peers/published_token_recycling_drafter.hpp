@@ -8,13 +8,13 @@
 #include <numeric>
 #include <span>
 
+#include "peers/rank_matrix.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/extras/detail/rank_matrix.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::peers {
 
 /// Settings of PublishedTokenRecyclingDrafter.
 struct PublishedTokenRecyclingOptions {
@@ -58,8 +58,8 @@ struct PublishedTokenRecyclingOptions {
 /// out, the drafter learns about fewer tokens. Threads: one at a time; copies are independent.
 class PublishedTokenRecyclingDrafter {
  public:
-  static constexpr std::size_t max_nodes = 80;                          ///< nodes of the fixed tree
-  static constexpr std::size_t candidates = detail::RankMatrix::ranks;  ///< tokens stored per token
+  static constexpr std::size_t max_nodes = 80;                  ///< nodes of the fixed tree
+  static constexpr std::size_t candidates = RankMatrix::ranks;  ///< tokens stored per token
 
   explicit PublishedTokenRecyclingDrafter(const PublishedTokenRecyclingOptions& options = {}) noexcept
       : options_(options), matrix_(options.max_bytes) {}
@@ -120,9 +120,9 @@ class PublishedTokenRecyclingDrafter {
   }
 
   PublishedTokenRecyclingOptions options_;
-  detail::RankMatrix matrix_;
+  RankMatrix matrix_;
 };
 
 static_assert(TopKLearner<PublishedTokenRecyclingDrafter> && MeasurableStrategy<PublishedTokenRecyclingDrafter>);
 
-}  // namespace reprise
+}  // namespace reprise::peers

@@ -10,7 +10,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise::peers {
 
 /// The matrix of Token Recycling and RACER. For each token, it has the 8 tokens that the target ranked highest after
 /// its latest row of that token. A token without a row has eight zeros, as in the authors' code, whose matrix starts
@@ -95,4 +95,4 @@ class RankMatrix {
   Buffer<Token> cells_;
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::peers

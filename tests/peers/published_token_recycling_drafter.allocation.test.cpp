@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/extras/published_token_recycling_drafter.hpp"
+#include "peers/published_token_recycling_drafter.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "support/ranked_memory.hpp"
 #include "support/ranked_rounds.hpp"
 
-namespace reprise::published_token_recycling_drafter_allocation_test {
+namespace reprise::peers::published_token_recycling_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -57,4 +57,4 @@ TEST(PublishedTokenRecyclingMemory, MayRunOutInACopy) {
 }
 
 }  // namespace
-}  // namespace reprise::published_token_recycling_drafter_allocation_test
+}  // namespace reprise::peers::published_token_recycling_drafter_allocation_test

@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "peers/ngram_trie.hpp"
+#include "peers/rank_matrix.hpp"
 #include "reprise/core/contract.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/extras/detail/ngram_trie.hpp"
-#include "reprise/extras/detail/rank_matrix.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise::peers {
 
 /// A draft tree in which paths with equal tokens are one path. Its root is the anchor.
 class MergedPaths {
@@ -219,4 +219,4 @@ class LogitsTree {
   std::array<Node, most> nodes_;
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::peers

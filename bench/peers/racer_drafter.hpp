@@ -5,16 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "peers/ngram_trie.hpp"
+#include "peers/racer_tree.hpp"
+#include "peers/rank_matrix.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/extras/detail/ngram_trie.hpp"
-#include "reprise/extras/detail/racer_tree.hpp"
-#include "reprise/extras/detail/rank_matrix.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::peers {
 
 /// Settings of RacerDrafter. The defaults are those of the authors.
 struct RacerOptions {
@@ -47,7 +47,7 @@ struct RacerOptions {
 ///    then older nodes.
 ///  * Logits tree: the nodes that retrieval left of the budget, again with the anchor. It grows breadth first from a
 ///    matrix, which has the 8 likeliest tokens of the latest row of each token. The anchor has up to 8 children. The
-///    number halves from rank to rank and from level to level (see detail::LogitsTree).
+///    number halves from rank to rank and from level to level (see LogitsTree).
 ///  * Both trees are merged: paths with equal tokens are one path. Merging makes the tree smaller than its budget.
 ///    RacerOptions::refill adds the paths of a logits tree of the whole budget until the tree is full (SGLang's port).
 ///  * A chain (DraftShape::chain) follows the most frequent children from the longest border on, then first ranks.
@@ -77,8 +77,8 @@ struct RacerOptions {
 /// runs out, the drafter learns less. Threads: one at a time; copies are independent.
 class RacerDrafter {
  public:
-  static constexpr std::size_t max_nodes = detail::MergedPaths::most;   ///< maximum number of nodes in a draft
-  static constexpr std::size_t candidates = detail::RankMatrix::ranks;  ///< tokens stored per token
+  static constexpr std::size_t max_nodes = MergedPaths::most;   ///< maximum number of nodes in a draft
+  static constexpr std::size_t candidates = RankMatrix::ranks;  ///< tokens stored per token
 
   RacerDrafter() noexcept : RacerDrafter(RacerOptions()) {}
 
@@ -128,20 +128,20 @@ class RacerDrafter {
     const std::size_t budget = nodes + 1;  // with the anchor
     const bool chain = draft.chain();
     const Token anchor = context.back();
-    detail::MergedPaths paths(nodes);
-    const detail::RetrievedNodes retrieved(trie_, context, options_.ngram, budget, chain);
+    MergedPaths paths(nodes);
+    const RetrievedNodes retrieved(trie_, context, options_.ngram, budget, chain);
     const NodeIndex last = retrieved.add_to(paths);
     const Token root = chain ? retrieved.last_token(anchor) : anchor;
-    detail::LogitsTree(matrix_, root, budget - retrieved.size(), chain).add_to(paths, chain ? last : anchor_parent);
+    LogitsTree(matrix_, root, budget - retrieved.size(), chain).add_to(paths, chain ? last : anchor_parent);
     if (options_.refill && !chain && !paths.is_full())
-      detail::LogitsTree(matrix_, anchor, budget, false).add_to(paths, anchor_parent);
+      LogitsTree(matrix_, anchor, budget, false).add_to(paths, anchor_parent);
     paths.write(draft);
   }
   void feedback(TokenSpan context, const Outcome& outcome) noexcept {
     if (context.empty()) return;
     matrix_.learn(context.back(), outcome);
-    detail::RetrievedNodes::for_each_border(trie_, context, options_.ngram,
-                                            [&](detail::NgramTrie::Index node) noexcept { trie_.use(node); });
+    RetrievedNodes::for_each_border(trie_, context, options_.ngram,
+                                    [&](NgramTrie::Index node) noexcept { trie_.use(node); });
   }
 
   /// Replaces the row of the last token of `context` by the target's likeliest tokens after it, likeliest first. See
@@ -181,11 +181,11 @@ class RacerDrafter {
   }
 
   RacerOptions options_;
-  detail::RankMatrix matrix_;
-  detail::NgramTrie trie_;
+  RankMatrix matrix_;
+  NgramTrie trie_;
   std::size_t learned_ = 0;  // number of leading tokens of the context whose n-grams are in the trie
 };
 
 static_assert(TopKLearner<RacerDrafter> && RowLearner<RacerDrafter> && MeasurableStrategy<RacerDrafter>);
 
-}  // namespace reprise
+}  // namespace reprise::peers

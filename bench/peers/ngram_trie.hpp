@@ -9,9 +9,9 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/contract.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/testing/random.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise::peers {
 
 /// A trie of n-grams with a fixed number of nodes. Each node counts the n-grams that pass through it. If no node is
 /// free, the least recently used leaf is evicted; using a node uses its ancestors too.
@@ -93,7 +93,7 @@ class NgramTrie {
 
   [[nodiscard]] std::size_t bucket_of(Index parent, Token token) const noexcept {
     constexpr std::uint64_t tokens = std::uint64_t{1} << 32;  // the number of token values
-    return static_cast<std::size_t>(spread(parent * tokens + static_cast<std::uint32_t>(token)) % most_);
+    return static_cast<std::size_t>(testing::mix(parent * tokens + static_cast<std::uint32_t>(token)) % most_);
   }
   [[nodiscard]] Index find_child(Index parent, Token token) const noexcept {
     Index at = nodes_[bucket_of(parent, token)].bucket;
@@ -154,4 +154,4 @@ class NgramTrie {
   Buffer<Node> nodes_;
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::peers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/extras/published_token_recycling_drafter.hpp"
+#include "peers/published_token_recycling_drafter.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 
-namespace reprise::published_token_recycling_drafter_test {
+namespace reprise::peers::published_token_recycling_drafter_test {
 namespace {
 
 using ::testing::Each;
@@ -317,4 +317,4 @@ TEST(PublishedTokenRecyclingDrafter, CostsALosslessRunOfATransformerNoToken) {
 }
 
 }  // namespace
-}  // namespace reprise::published_token_recycling_drafter_test
+}  // namespace reprise::peers::published_token_recycling_drafter_test
