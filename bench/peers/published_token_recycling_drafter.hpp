@@ -115,7 +115,7 @@ class PublishedTokenRecyclingDrafter {
   /// Pushes a child of `parent`. `before` are the tokens of its earlier siblings.
   static Place push(Draft& draft, const Place& parent, TokenSpan before, Token token) noexcept {
     if (!parent.sent || std::find(before.begin(), before.end(), token) != before.end()) return {};
-    const bool sent = draft.push({.token = token, .parent = parent.node, .source = DraftSource::recycled});
+    const bool sent = draft.push({.token = token, .parent = parent.node, .source = DraftSource::target});
     return {token, static_cast<NodeIndex>(draft.size()) - 1, sent};
   }
 

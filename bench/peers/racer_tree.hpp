@@ -209,7 +209,7 @@ class LogitsTree {
     while (length > 0) {
       Node& node = nodes_[path[--length]];
       node.added =
-          paths.child({.token = node.token, .parent = nodes_[node.parent].added, .source = DraftSource::recycled});
+          paths.child({.token = node.token, .parent = nodes_[node.parent].added, .source = DraftSource::target});
       if (node.added == MergedPaths::full) return false;
     }
     return true;

@@ -166,7 +166,7 @@ TEST(PublishedTokenRecyclingDrafter, DraftsThePublishedTreeOfDifferentTokens) {
   ASSERT_EQ(draft.nodes.size(), 80U);
   EXPECT_EQ(paths_of(draft), rule.draft(0));
   for (const DraftNode& node : draft.nodes) {
-    EXPECT_EQ(node.source, DraftSource::recycled);
+    EXPECT_EQ(node.source, DraftSource::target);
     EXPECT_EQ(node.path_probability, Probability::one());
   }
   // A smaller budget gets the first nodes in the published order.

@@ -315,7 +315,7 @@ TEST(RacerDrafter, ContinuesARetrievedChainWithFirstRanks) {
   EXPECT_EQ(nodes[1].token, 8);
   EXPECT_EQ(nodes[2].token, 7);
   EXPECT_EQ(nodes[0].source, DraftSource::context);
-  EXPECT_EQ(nodes[1].source, DraftSource::recycled);
+  EXPECT_EQ(nodes[1].source, DraftSource::target);
 }
 
 TEST(RacerDrafter, RefillsATreeThatMergingMadeSmaller) {

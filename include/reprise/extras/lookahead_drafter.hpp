@@ -296,7 +296,7 @@ class LookaheadDrafter {
     if (proposed_ == max_nodes || !draft.push({.token = token,
                                                .parent = parent,
                                                .path_probability = path,
-                                               .source = DraftSource::lookahead,
+                                               .source = DraftSource::target,
                                                .auxiliary = auxiliary && !draft.chain()}))
       return anchor_parent;
     nodes_[proposed_] = {lesson, auxiliary};

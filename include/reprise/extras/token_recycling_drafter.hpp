@@ -131,7 +131,7 @@ class TokenRecyclingDrafter {
     std::uint8_t rank = 0;
 
     [[nodiscard]] DraftNode node() const noexcept {
-      return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::recycled};
+      return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::target};
     }
   };
 
