@@ -125,13 +125,14 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   loop
+  accepted_path
   attention
   constraint
-  draft_limit
   follower
   generate
   grammar
   open_round
+  open_round_limits
   pass_intervals
   pass_limits
   round
@@ -141,7 +142,6 @@ reprise_add_layer_tests(
   session_rebase
   session_trees
   settings
-  ticketed_round
 )
 reprise_add_layer_tests(
   batch

@@ -5,7 +5,7 @@
 /// al. 2023 and Stern et al. 2018; for trees, Miao et al. 2023 ("SpecInfer"). A round has three steps:
 ///
 ///   * select_nodes() finds the nodes of a draft that the pass can verify.
-///   * DraftLimit says how many of them the pass may carry, and which rule limits them.
+///   * Limits of the engine and the caller, and control, decide how many of them the pass carries.
 ///   * walk() follows the draft while it agrees with the target's picks, then takes one more pick. A stop rule or a
 ///   limit can end the walk earlier.
 ///
@@ -126,14 +126,6 @@ inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) 
       return static_cast<NodeIndex>(row);
   return anchor_parent;
 }
-
-/// The picks along a path that the engine has walked itself, in reading order. Each access returns the next pick; the
-/// index is ignored.
-struct PathPicks {
-  TokenSpan tokens;
-  std::size_t read = 0;
-  Token operator[](std::size_t) noexcept { return tokens[read++]; }
-};
 
 /// Follows the draft while it agrees with the picks. Writes the committed tokens and the accepted rows to `out`.
 /// Returns their numbers and the finish reason. Also writes accepted tokens after the output in `in.text`; if the round

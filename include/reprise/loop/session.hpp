@@ -21,10 +21,9 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/loop/detail/draft_limit.hpp"
+#include "reprise/loop/detail/open_round.hpp"
 #include "reprise/loop/detail/pass_limits.hpp"
 #include "reprise/loop/detail/sequence.hpp"
-#include "reprise/loop/detail/ticketed_round.hpp"
 #include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/stats/statistics.hpp"
@@ -166,12 +165,11 @@ class Session {
         std::derived_from<C, SendAll>,
         "Session::offer(): under a planner the session's control has to be SendAll, because the planner alone "
         "decides how much is drafted");
-    round_.give_pass_up();
-    const auto limit = round_.limit(sequence_, unlimited, Cut::budget);
-    if (!limit) return limit.error();
+    const auto room = round_.fit(sequence_, unlimited, Cut::budget);
+    if (!room) return room.error();
     const auto fitting = round_.sendable();
-    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), limit->nodes)), pending().size(),
-                 replays(capabilities())};
+    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), room->nodes)), room->plain.rows,
+                 room->replayed};
   }
 
   /// Returns the pass to run. It carries as many of the fitting draft nodes as control chooses, and at most `max_nodes`
@@ -180,11 +178,10 @@ class Session {
   /// not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the round.
   Result<Pass> plan(std::size_t max_nodes = unlimited, Cut why = Cut::budget) {
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
-    const auto limit = round_.limit(sequence_, max_nodes, why);
-    if (!limit) return limit.error();
-    const PassLimits room = pass_limits(sequence_, limit->rows);
-    const DraftChoice choice = round_.clamp(control_.choose(round_.draft(), round_.sendable(), room), *limit, room);
-    if (!round_.plan(sequence_, choice, *limit, strategy_in_step_)) {
+    const auto room = round_.fit(sequence_, max_nodes, why);
+    if (!room) return room.error();
+    const DraftChoice choice = control_.choose(round_.draft(), round_.sendable(), *room);
+    if (!round_.plan(sequence_, choice, *room, strategy_in_step_)) {
       close_round();
       return Sequence::no_memory();
     }
@@ -231,7 +228,7 @@ class Session {
   /// Decision::restore is true. `pass_time`: the duration of the pass, rollback included, for control to learn from.
   /// Errors: bad_ticket.
   Result<void> commit(Ticket ticket, std::optional<std::chrono::nanoseconds> pass_time = {}) {
-    if (!round_.resolved(ticket)) return TicketedRound::bad_ticket();
+    if (!round_.resolved(ticket)) return OpenRound::bad_ticket();
     const std::size_t before = context().size();
     const PassReport report = round_.report(sequence_, pass_time);
     const Outcome outcome = round_.commit(sequence_, pass_time);  // final, even if control or strategy throws
@@ -247,9 +244,9 @@ class Session {
 
   /// Cancels the round and leaves the session as it was before the round. Errors: bad_ticket.
   Result<void> cancel(Ticket ticket) {
-    auto cancelled = round_.cancel(ticket);
-    if (cancelled) close_round();
-    return cancelled;
+    if (!round_.is_open(ticket)) return OpenRound::bad_ticket();
+    close_round();
+    return {};
   }
 
   /// Removes all but the first `size` tokens of the context, for example after an edited turn or a rejected answer.
@@ -391,7 +388,7 @@ class Session {
   std::size_t max_draft_nodes_;
   Sequence sequence_;
   bool strategy_in_step_ = false;
-  TicketedRound round_;
+  OpenRound round_;
 };
 
 }  // namespace reprise
