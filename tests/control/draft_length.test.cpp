@@ -99,19 +99,19 @@ TEST(DraftLength, EqualsTheRuleThatWasMeasured) {
   testing::Random random(1);
   for (int trial = 0; trial < 100'000; ++trial) {
     const Case c = random_case(random);
-    const LengthChoice answer = draft_length(c.question());
+    const DraftChoice answer = draft_length(c.question());
     ASSERT_EQ(answer.nodes, prototype(c)) << "trial " << trial;
     ASSERT_EQ(answer.padding, 0U);
   }
 }
 
 /// The naive reference: evaluates every pass that the widths allow.
-LengthChoice brute_force(const Case& c) {
+DraftChoice brute_force(const Case& c) {
   const std::size_t nodes = c.sums.size() - 1;
   const Rate top = highest_throughput(c.costs, c.widths, c.plain_rows);
   const Rate long_run = std::min(c.throughput, top);
   Rate price = value_of_time(long_run, top);
-  LengthChoice answer;
+  DraftChoice answer;
   for (int step = 0; step < 2; ++step) {
     answer = {};
     std::int64_t best = 0;
@@ -145,8 +145,8 @@ TEST(DraftLength, EqualsBruteForceWithWidthsPaddingAndRollback) {
       c.widths.push_back(width);
     c.padded = random.chance(50);
     if (random.chance(30)) c.rollback = static_cast<Cost>(random.below(cost_one));
-    const LengthChoice answer = draft_length(c.question());
-    const LengthChoice expected = brute_force(c);
+    const DraftChoice answer = draft_length(c.question());
+    const DraftChoice expected = brute_force(c);
     ASSERT_EQ(answer.nodes, expected.nodes) << "trial " << trial;
     ASSERT_EQ(answer.padding, expected.padding) << "trial " << trial;
     const std::size_t rows = answer.nodes + answer.padding;
@@ -168,13 +168,13 @@ Case chain(std::size_t nodes, double probability, double slope) {
 }
 
 TEST(DraftLength, SendsAllThatIsFree) {
-  const LengthChoice answer = draft_length(chain(20, 0.01, 0).question());
+  const DraftChoice answer = draft_length(chain(20, 0.01, 0).question());
   EXPECT_EQ(answer.nodes, 20U);
   EXPECT_EQ(answer.cut, Cut::none);
 }
 
 TEST(DraftLength, SendsNothingThatIsNotWorthIt) {
-  const LengthChoice answer = draft_length(chain(20, 0.1, 0.3).question());
+  const DraftChoice answer = draft_length(chain(20, 0.1, 0.3).question());
   EXPECT_EQ(answer.nodes, 0U);
   EXPECT_EQ(answer.cut, Cut::unlikely);
 }
@@ -269,7 +269,7 @@ TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
   for (int trial = 0; trial < 20'000; ++trial) {
     Case c = random_case(random);
     c.replayed = true;
-    for (const LengthChoice& answer : {draft_length(c.question()), stopping_length(c.question())}) {
+    for (const DraftChoice& answer : {draft_length(c.question()), stopping_length(c.question())}) {
       const std::size_t rows = answer.nodes + answer.padding;
       sent += rows;
       for (std::size_t accepted = 0; accepted < rows; ++accepted)
@@ -295,7 +295,7 @@ TEST(DraftLength, SurvivesTheMostExpensiveAcceptedCurve) {
   c.replayed = true;
   for (const std::int64_t allowance : {LossBudget::burst, std::int64_t{most_rate} << 4}) {
     c.allowance = allowance;
-    const LengthChoice answer = draft_length(c.question());
+    const DraftChoice answer = draft_length(c.question());
     EXPECT_LE(answer.nodes, 1U) << "a second row costs 65,536 plain passes";
     EXPECT_LE(stopping_length(c.question()).nodes, 1U);
   }
@@ -322,7 +322,7 @@ TEST(ChainLength, IsTheFirstPassOfTheCheapestPlan) {
   for (int trial = 0; trial < 20'000; ++trial) {
     Case c = random_case(random);
     c.sums.resize(std::min<std::size_t>(c.sums.size(), 1 + random.below(9)));
-    const LengthChoice answer = chain_length(c.question());
+    const DraftChoice answer = chain_length(c.question());
     ASSERT_EQ(answer.padding, 0U);
     const std::int64_t best = cheapest_plan(c, 0, unlimited);
     ASSERT_EQ(cheapest_plan(c, 0, answer.nodes), best) << "trial " << trial;
@@ -431,7 +431,7 @@ TEST(StoppingLength, DoesNotDependOnWhatComesAfterTheLastNodeSent) {
       for (std::size_t width = 2; width < 40; width += 1 + random.below(8)) c.widths.push_back(width);
       c.padded = true;
     }
-    const LengthChoice answer = stopping_length(c.question());
+    const DraftChoice answer = stopping_length(c.question());
     ASSERT_LE(answer.nodes, c.sums.size() - 1);
     // The nodes after the first unsent node change; the answer must not.
     Case other = c;

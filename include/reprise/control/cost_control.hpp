@@ -211,25 +211,25 @@ class CostControl {
                                  detail::forms_chain(draft, sendable.first(nodes))};
     if (!room.widths.empty() || allowed != options_.max_nodes)
       input.max_throughput = highest_throughput(input.costs, room.widths, room.plain.rows);
-    LengthChoice choice = length_of(draft.kind(), input);
+    DraftChoice choice = length_of(draft.kind(), input);
     if (choice.nodes + choice.padding > 0 &&
         policy.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
       return {0, 0, Cut::throttled};
     choice = reserved(policy, known, draft.kind(), room, input, choice);
-    if (const std::optional<LengthChoice> trial = policy.trial(draft.kind(), input)) {
+    if (const std::optional<DraftChoice> trial = policy.trial(draft.kind(), input)) {
       instead_ = choice.nodes + choice.padding;
       choice = *trial;
     }
     if (choice.nodes == nodes && nodes < std::min(sendable.size(), room.nodes)) choice.cut = Cut::budget;
-    return {choice.nodes, choice.padding, choice.cut};
+    return choice;
   }
 
   /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the best
   /// shorter draft that the budget covers, or no draft. The worst loss is that of a rejected draft with the most
   /// expensive replay. Every replay is possible, because a stop rule can end the text after any accepted token.
   template <class Policy>
-  [[nodiscard]] LengthChoice reserved(const Policy& policy, const detail::CostTable& known, DraftKind kind,
-                                      const PassLimits& room, LengthInput input, LengthChoice choice) noexcept {
+  [[nodiscard]] DraftChoice reserved(const Policy& policy, const detail::CostTable& known, DraftKind kind,
+                                     const PassLimits& room, LengthInput input, DraftChoice choice) noexcept {
     const std::size_t rows = choice.nodes + choice.padding;
     if (rows == 0) return choice;
     std::array<std::int64_t, most_nodes + 1> replays;  // NOLINT(*-member-init): [k]: highest cost after k drafted rows
@@ -257,8 +257,8 @@ class CostControl {
   /// Like reserved(), for a sampled draft. Later nodes must not decide whether a node is sent. So the budget has to
   /// cover every shorter draft as well.
   template <class WorstLoss>
-  [[nodiscard]] LengthChoice reserved_each(const PassLimits& room, const LengthChoice& choice,
-                                           const WorstLoss& worst_loss) noexcept {
+  [[nodiscard]] DraftChoice reserved_each(const PassLimits& room, const DraftChoice& choice,
+                                          const WorstLoss& worst_loss) noexcept {
     const std::size_t rows = choice.nodes + choice.padding;
     std::size_t affordable = 0;
     bool stopped = false;
@@ -292,7 +292,7 @@ class CostControl {
   /// Returns the expected gain of a choice, in plain passes. For a sampled draft, only the stated probability of its
   /// first node may decide whether anything is sent.
   [[nodiscard]] std::int64_t gain_of(DraftKind kind, const LengthInput& input,
-                                     const LengthChoice& choice) const noexcept {
+                                     const DraftChoice& choice) const noexcept {
     const bool sampled = kind == DraftKind::sampled;
     const std::size_t nodes = sampled ? 1 : choice.nodes;
     const std::size_t rows = sampled ? 1 : choice.nodes + choice.padding;

@@ -23,7 +23,7 @@
 namespace reprise::inline v0 {
 
 /// Returns how much of a draft to send, by the rule for its kind.
-inline LengthChoice length_of(DraftKind kind, const LengthInput& input) noexcept {
+inline DraftChoice length_of(DraftKind kind, const LengthInput& input) noexcept {
   return kind == DraftKind::sampled ? stopping_length(input) : draft_length(input);
 }
 
@@ -61,7 +61,7 @@ class ToldCost {
   [[nodiscard]] static constexpr std::size_t explored_rows(const PassLimits&) noexcept { return unlimited; }
   [[nodiscard]] static constexpr bool should_probe_plain(std::int64_t, const LossBudget&) noexcept { return false; }
   /// Returns nullopt, because there is nothing to learn.
-  [[nodiscard]] static constexpr std::optional<LengthChoice> trial(DraftKind, const LengthInput&) noexcept {
+  [[nodiscard]] static constexpr std::optional<DraftChoice> trial(DraftKind, const LengthInput&) noexcept {
     return std::nullopt;
   }
 
@@ -133,7 +133,7 @@ class LearnedCost {
   /// Returns a trial: a length to send in order to learn its cost. Returns nullopt if no trial is due. A try is the
   /// best length at optimistic costs, if its cost is uncertain. A check is the shortest length up to that one whose
   /// time can refute its cost; checks go first. The loss budget does not limit trials: detail::Search does.
-  [[nodiscard]] std::optional<LengthChoice> trial(DraftKind kind, LengthInput input) const noexcept {
+  [[nodiscard]] std::optional<DraftChoice> trial(DraftKind kind, LengthInput input) const noexcept {
     const bool may_check = curve_.may_check();
     if (!may_check && !curve_.may_try()) return std::nullopt;
     constexpr std::int64_t most_loss = 4 * std::int64_t{cost_one};
@@ -146,7 +146,7 @@ class LearnedCost {
     input.allowance = most_rate;
     // Neither the tokens of a sampled draft nor their number may decide what is tried.
     const bool sampled = kind == DraftKind::sampled;
-    LengthChoice best;
+    DraftChoice best;
     if (!sampled) {
       best = draft_length(input);
       most = best.nodes + best.padding;
@@ -163,7 +163,7 @@ class LearnedCost {
       return best;
     }
     const std::size_t nodes = std::min(first, best.nodes);
-    return LengthChoice{.nodes = nodes, .padding = first - nodes, .cut = best.cut};
+    return DraftChoice{.nodes = nodes, .padding = first - nodes, .cut = best.cut};
   }
 
  private:

@@ -26,6 +26,8 @@
 ///    The surcharge is 30% (a factor of 333/256) while L is far below the highest throughput that any draft can reach.
 ///    It falls to zero as L reaches that limit: see value_of_time().
 ///
+/// DraftChoice::cut is none, unlikely, throttled, width, or budget (more drafted rows than LengthInput::costs covers).
+///
 /// Numbers are fixed point in UnitScale. Cost of chain_length() for n nodes: n x n / 2 steps of about a nanosecond.
 /// Cost of priced_length(): two loops over the row counts, a third one with widths, and five divisions. If
 /// LengthInput::replayed is true, each step of these loops also loops over the accepted rows.
@@ -38,6 +40,7 @@
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
@@ -67,15 +70,6 @@ struct LengthInput {
   /// true: draft_length() uses chain_length(), unless there are widths, a rollback cost or replayed tokens. The draft
   /// must then be a chain with calibrated probabilities.
   bool planned = false;
-};
-
-/// The number of nodes and of pad rows to send.
-struct LengthChoice {
-  std::size_t nodes = 0;
-  std::size_t padding = 0;
-  /// The reason for not sending all nodes: unlikely, throttled, width, or budget (more drafted rows than
-  /// LengthInput::costs covers).
-  Cut cut = Cut::none;
 };
 
 namespace detail {
@@ -197,7 +191,7 @@ inline BestLength best_length(const LengthInput& input, Rate price) noexcept {
 
 /// Like best_length(), but instead of sum and cost it returns the reason for not sending the whole draft. To find the
 /// reason, it also tracks the best length that the allowance forbids, and the best length regardless of widths.
-inline LengthChoice best_choice(const LengthInput& input, Rate price) noexcept {
+inline DraftChoice best_choice(const LengthInput& input, Rate price) noexcept {
   const LengthScale scale(input, price);
   const std::size_t nodes = scale.nodes();
   BestRows best;
@@ -211,7 +205,7 @@ inline LengthChoice best_choice(const LengthInput& input, Rate price) noexcept {
       if (scale.affordable(rows)) any_width.offer(rows, scale.value(rows));
 
   const std::size_t sent = std::min(best.rows, nodes);
-  LengthChoice choice{.nodes = sent, .padding = best.rows - sent, .cut = Cut::unlikely};
+  DraftChoice choice{.nodes = sent, .padding = best.rows - sent, .cut = Cut::unlikely};
   if (sent == nodes) {
     choice.cut = Cut::none;
   } else if (unaffordable.value > best.value && std::min(unaffordable.rows, nodes) > sent) {
@@ -272,7 +266,7 @@ inline Probability least_worthwhile(Rate throughput, Cost least_step) noexcept {
 
 /// Returns the number of nodes of an ordered draft to send, computed from the price of a plain pass (see the top of
 /// this file).
-inline LengthChoice priced_length(const LengthInput& input) noexcept {
+inline DraftChoice priced_length(const LengthInput& input) noexcept {
   const Rate top = input.max_throughput;
   const Rate long_run = std::min(input.throughput, top);
   const detail::BestLength first = detail::best_length(input, value_of_time(long_run, top));
@@ -285,7 +279,7 @@ inline LengthChoice priced_length(const LengthInput& input) noexcept {
 /// plans, the one with the shortest first pass wins. Widths, rollback and replayed tokens are ignored. The allowance
 /// limits every pass of a plan; otherwise a plan could wait for a pass that is never allowed. Nodes after the 64th are
 /// not sent.
-inline LengthChoice chain_length(const LengthInput& input) noexcept {
+inline DraftChoice chain_length(const LengthInput& input) noexcept {
   const std::size_t nodes = input.sums.size() - 1;
   const std::size_t chain = std::min(nodes, detail::most_chain);
   const std::size_t row_limit = input.costs.size() - 1;
@@ -311,7 +305,7 @@ inline LengthChoice chain_length(const LengthInput& input) noexcept {
       }
     }
   }
-  LengthChoice choice{.nodes = sent, .cut = Cut::unlikely};
+  DraftChoice choice{.nodes = sent, .cut = Cut::unlikely};
   if (sent == nodes) {
     choice.cut = Cut::none;
   } else if (unaffordable < rest[0]) {
@@ -324,7 +318,7 @@ inline LengthChoice chain_length(const LengthInput& input) noexcept {
 
 /// Returns the number of nodes of an ordered draft to send: chain_length() if LengthInput::planned asks for it, and
 /// otherwise priced_length().
-inline LengthChoice draft_length(const LengthInput& input) noexcept {
+inline DraftChoice draft_length(const LengthInput& input) noexcept {
   const bool planned = input.planned && input.widths.empty() && input.rollback == 0 && !input.replayed;
   return planned ? chain_length(input) : priced_length(input);
 }
@@ -334,10 +328,10 @@ inline LengthChoice draft_length(const LengthInput& input) noexcept {
 /// number of drafted rows at a time and never looks ahead. It continues within the allowance, while the stated
 /// probability of the next node is worth the cost of a drafted row. With widths, that probability counts for every
 /// drafted row up to the next width.
-inline LengthChoice stopping_length(const LengthInput& input) noexcept {
+inline DraftChoice stopping_length(const LengthInput& input) noexcept {
   const Rate price = value_of_time(std::min(input.throughput, input.max_throughput), input.max_throughput);
   const std::size_t nodes = input.sums.size() - 1;
-  LengthChoice choice;
+  DraftChoice choice;
   bool stopped = false;
   detail::for_each_row_count(input.widths, input.plain_rows, input.costs.size() - 1, [&](std::size_t rows) {
     const std::size_t sent = choice.nodes + choice.padding;
