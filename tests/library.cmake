@@ -1,7 +1,7 @@
-# SPDX-License-Identifier: Apache-2.0
-# The tests of the library, its C interface and its Python package.
+#SPDX - License - Identifier : Apache - 2.0
+#The tests of the library, its C interface and its Python package.
 
-# A program for each layer: reprise-core-tests holds core/*.test.cpp.
+#A program for each layer : reprise - core - tests holds core/*.test.cpp.
 function(reprise_add_layer_tests layer)
   list(TRANSFORM ARGN PREPEND ${layer}/)
   list(TRANSFORM ARGN APPEND .test.cpp)
@@ -127,7 +127,6 @@ reprise_add_layer_tests(
   loop
   accepted_path
   attention
-  constraint
   follower
   generate
   grammar
@@ -136,6 +135,7 @@ reprise_add_layer_tests(
   pass_intervals
   pass_limits
   round
+  select_nodes
   sequence
   session
   session_checkpoints

@@ -9,6 +9,8 @@
 namespace reprise::accepted_path_test {
 namespace {
 
+using detail::is_path;
+
 TEST(AcceptedPath, IsAPathOfThePass) {
   const std::array<Token, 5> batch = {7, 8, 1, 2, 3};  // rows 1: anchor, 2: 1, 3: 2, 4: 3 after 1
   const std::array<NodeIndex, 3> parents = {-1, -1, 0};

@@ -12,6 +12,9 @@
 namespace reprise::open_round_test {
 namespace {
 
+using detail::Constraint;
+using detail::OpenRound;
+using detail::Sequence;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 

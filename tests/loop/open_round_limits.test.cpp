@@ -10,6 +10,9 @@
 namespace reprise::open_round_limits_test {
 namespace {
 
+using detail::OpenRound;
+using detail::Sequence;
+
 /// A round with a chain of ten nodes, after a context of two tokens.
 struct OpenRoundLimits : ::testing::Test {
   Capabilities can;

@@ -10,6 +10,10 @@
 namespace reprise::pass_limits_test {
 namespace {
 
+using detail::clamp_to_contract;
+using detail::max_leaves;
+using detail::pads;
+
 TEST(Pads, NeedATokenAndWidths) {
   Capabilities can;
   EXPECT_FALSE(pads(can));

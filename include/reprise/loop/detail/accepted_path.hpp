@@ -10,7 +10,7 @@
 #include "reprise/core/verifier.hpp"
 #include "reprise/loop/pass.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// True if `accepted` is a path of the pass. The path must begin at the anchor's row. Each further row must follow the
 /// previous row and hold the token that was picked after the previous row.
@@ -37,4 +37,4 @@ struct PathPicks {
   Token operator[](std::size_t) noexcept { return tokens[read++]; }
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -18,13 +18,13 @@
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
 #include "reprise/loop/detail/accepted_path.hpp"
-#include "reprise/loop/detail/constraint.hpp"
 #include "reprise/loop/detail/pass_limits.hpp"
+#include "reprise/loop/detail/select_nodes.hpp"
 #include "reprise/loop/detail/sequence.hpp"
 #include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// One round of a session, from the draft to the commit. The session calls, in this order: open, propose, fit, plan,
 /// resolve, commit. A call that takes a ticket needs the newest one. Functions that return a Result refuse calls out of
@@ -89,7 +89,7 @@ class OpenRound {
       no_draft_ = Cut::throttled;
   }
   [[nodiscard]] DraftView draft() const noexcept { return draft_; }
-  /// Marks the nodes that `allowed` refuses, until the next draft; see reprise::constrain(). Voids the ticket. Skips a
+  /// Marks the nodes that `allowed` refuses, until the next draft; see detail::constrain(). Voids the ticket. Skips a
   /// sampled draft: reading its tokens before they are sent would bias rejection sampling, and the target refuses
   /// disallowed tokens anyway.
   template <class Allowed>
@@ -98,7 +98,7 @@ class OpenRound {
     if (draft_.kind() == DraftKind::sampled || draft_.empty()) return;
     static_cast<void>(constraints_.resize(draft_.size(), Constraint::inner));  // the memory is reserved
     // No ticket is open, so the memory of the batch can hold the path.
-    reprise::constrain(draft_, allowed, {constraints_.data(), draft_.size()}, {batch_.data(), draft_.size()});
+    detail::constrain(draft_, allowed, {constraints_.data(), draft_.size()}, {batch_.data(), draft_.size()});
   }
 
   /// Selects the nodes of the draft that the next pass can verify, and returns the limits of that pass. Voids the
@@ -390,4 +390,4 @@ class OpenRound {
   Buffer<RankedToken> top_k_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -14,7 +14,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/loop/detail/sequence.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// True if pad rows may fill a pass up to an allowed width.
 [[nodiscard]] inline bool pads(const Capabilities& can) noexcept {
@@ -67,4 +67,4 @@ inline DraftChoice clamp_to_contract(DraftChoice choice, std::size_t sendable, c
   return choice;
 }
 
-}  // namespace reprise
+}  // namespace reprise::detail
