@@ -44,11 +44,10 @@ bool BatchEngine::run(const PackedBatch& batch, std::size_t outputs) {
     batch_->logits[row] = row < outputs && batch.wants_logits[row] != 0 ? 1 : 0;
   }
   batch_->n_tokens = static_cast<std::int32_t>(batch.rows());
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const std::int32_t status = llama_decode(context_, *batch_);
   llama_synchronize(context_);
-  model_time_ += Clock::now() - start;
+  model_time_ += std::chrono::steady_clock::now() - start;
   if (status == 0 || status == 1) return status == 0;
   throw EngineError("llama_decode failed with " + std::to_string(status) + " on a pass of " +
                     std::to_string(batch.rows()) + " rows");

@@ -45,11 +45,10 @@ void LlamaPasses::decode() {
 std::uint64_t LlamaPasses::run(std::span<const PassRow> rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) set(i, rows[i], true);
   batch_.n_tokens = static_cast<std::int32_t>(rows.size());
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   decode();
   llama_synchronize(context_);
-  const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start);
+  const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start);
   return static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 1));
 }
 
