@@ -9,7 +9,7 @@
 ///  * extras/: published methods with a weaker stability promise.
 ///  * history/snapshot_file.hpp and corpus/mapped_corpus.hpp: the only public headers that read and write files.
 ///
-/// Headers in <layer>/detail/ are private to their layer.
+/// Headers in <layer>/detail/ are private to the library.
 
 #include "reprise/batch/batch_plan.hpp"
 #include "reprise/batch/packing.hpp"
@@ -42,12 +42,10 @@
 #include "reprise/corpus/corpus_writer.hpp"
 #include "reprise/corpus/verify_corpus.hpp"
 #include "reprise/draft/any_strategy.hpp"
-#include "reprise/draft/best_first.hpp"
 #include "reprise/draft/draft_model.hpp"
 #include "reprise/draft/external_drafter.hpp"
 #include "reprise/draft/first_match.hpp"
 #include "reprise/draft/jump_forward_drafter.hpp"
-#include "reprise/draft/members.hpp"
 #include "reprise/draft/model_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/ngram_options.hpp"
@@ -55,7 +53,6 @@
 #include "reprise/draft/predicted_output_drafter.hpp"
 #include "reprise/draft/presets.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
-#include "reprise/draft/sub_drafts.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise/engine/argmax.hpp"
 #include "reprise/engine/attention_mask.hpp"
@@ -64,13 +61,8 @@
 #include "reprise/engine/top_k.hpp"
 #include "reprise/engine/tree.hpp"
 #include "reprise/evidence/acceptance_calibrator.hpp"
-#include "reprise/evidence/claim_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
 #include "reprise/evidence/hit_rate.hpp"
-#include "reprise/evidence/isotonic.hpp"
-#include "reprise/evidence/match_weight.hpp"
-#include "reprise/evidence/next_token_evidence.hpp"
-#include "reprise/evidence/path_products.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"

@@ -214,8 +214,8 @@ struct NgramCoverage {
   std::size_t remembered = 0;  ///< nodes that only stores predict
   std::size_t named = 0;       ///< nodes that next-token counts or latest rankings name and no voter predicts
   std::size_t ranked = 0;      ///< nodes that only rankings predict
-  std::array<std::size_t, NextTokenEvidence::sources> by_source{};  ///< nodes that a source knows
-  std::size_t unwanted = 0;                                         ///< rounds in which no rows are wanted any more
+  std::array<std::size_t, reprise::detail::NextTokenEvidence::sources> by_source{};  ///< nodes that a source knows
+  std::size_t unwanted = 0;  ///< rounds in which no rows are wanted any more
 
   NgramCoverage& operator+=(const NgramCoverage& other) {
     drafts += other.drafts;

@@ -20,8 +20,8 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/fixed_point.hpp"
-#include "reprise/evidence/claim_calibrator.hpp"
-#include "reprise/evidence/path_products.hpp"
+#include "reprise/evidence/detail/claim_calibrator.hpp"
+#include "reprise/evidence/detail/path_products.hpp"
 
 namespace reprise::inline v0 {
 
@@ -282,9 +282,9 @@ class CostControl {
       }
       return;
     }
-    PathProducts<most_nodes> paths;
+    detail::PathProducts<most_nodes> paths;
     for (std::size_t i = 0; i < sendable.size(); ++i) {
-      const std::uint32_t claim = ClaimCalibrator::claim(draft, static_cast<std::size_t>(sendable[i]));
+      const std::uint32_t claim = detail::ClaimCalibrator::claim(draft, static_cast<std::size_t>(sendable[i]));
       sums[i + 1] = sums[i] + paths.extend(draft, sendable, i, claims_.trusted(claim));
     }
   }
@@ -361,7 +361,7 @@ class CostControl {
   CostOptions options_;
   Throughput throughput_;
   LossAccount losses_;
-  ClaimCalibrator claims_;
+  detail::ClaimCalibrator claims_;
   LearnedCurve learned_{options_.prior};
   std::int64_t gain_ = rate_one;        // mean gain of the rounds that asked the strategy, in plain passes
   std::optional<std::size_t> instead_;  // in a trial: the number of drafted rows that would have been sent otherwise

@@ -12,7 +12,7 @@
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/best_first.hpp"
+#include "reprise/draft/detail/best_first.hpp"
 #include "reprise/draft/detail/model_cache.hpp"
 #include "reprise/draft/draft_model.hpp"
 #include "reprise/evidence/hit_rate.hpp"
@@ -111,8 +111,8 @@ class ModelDrafter {
     if (sampled)
       draw(context, draft);
     else
-      proposed_ =
-          grow_best_first(frontier_, nodes_, draft, [&](NodeIndex parent) { return expand(context, parent, draft); });
+      proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
+                                          [&](NodeIndex parent) { return expand(context, parent, draft); });
   }
 
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
@@ -296,7 +296,7 @@ class ModelDrafter {
   std::array<HitRate, depth_classes * sureness_classes> rates_;
 
   // The current draft, with the data that feedback() needs.
-  Frontier<Node, max_nodes> frontier_;
+  detail::Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::array<Token, max_nodes> path_{};
   std::array<std::uint8_t, max_nodes> lessons_{};

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "reprise/core/result.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"

@@ -14,7 +14,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/fixed_point.hpp"
-#include "reprise/evidence/path_products.hpp"
+#include "reprise/evidence/detail/path_products.hpp"
 
 /// \file The nodes offered to a pass, counted by worth: the histogram that both planners read.
 namespace reprise::inline v0::detail {

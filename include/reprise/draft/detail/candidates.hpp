@@ -10,8 +10,8 @@
 
 #include "reprise/core/contract.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/match_weight.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/detail/match_weight.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 
 namespace reprise::inline v0::detail {
 
