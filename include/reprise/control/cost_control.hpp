@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/cost_policy.hpp"
 #include "reprise/control/cost_prior.hpp"
+#include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/control/detail/cost_table.hpp"
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
@@ -84,6 +84,11 @@ struct CostOptions {
 /// Threads: many threads may call const functions at once; no other function may run at the same time as any call.
 /// Distinct controls may be used at the same time, even if they share a budget.
 class CostControl {
+  using LearnedCost = detail::LearnedCost;
+  using LengthChoice = detail::LengthChoice;
+  using LengthInput = detail::LengthInput;
+  using ToldCost = detail::ToldCost;
+
  public:
   static constexpr std::size_t most_nodes = LearnedCost::most_nodes;
 
@@ -98,7 +103,7 @@ class CostControl {
     losses_.close();
     instead_.reset();
     claims_ = {};
-    gain_ = rate_one;
+    gain_ = detail::rate_one;
     rest_ = 0;
   }
   /// Gives back the reservation of choose(), because the chosen pass will not run.
@@ -122,7 +127,8 @@ class CostControl {
         detail::CostTable scratch;  // NOLINT(*-member-init)
         step = costs_at(policy, room.plain, scratch).least_step;
       });
-    narrowed.min_path_probability = std::max(asked.min_path_probability, least_worthwhile(throughput_.rate(), step));
+    narrowed.min_path_probability =
+        std::max(asked.min_path_probability, detail::least_worthwhile(throughput_.rate(), step));
     return narrowed;
   }
 
@@ -149,7 +155,8 @@ class CostControl {
   }
 
   [[nodiscard]] const CostOptions& options() const noexcept { return options_; }
-  [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
+  /// Returns the recent throughput: tokens per plain pass, in 1/65,536.
+  [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
   /// Returns the budget that limits the losses: the shared one, or the control's own.
   [[nodiscard]] const LossBudget& loss_budget() const noexcept { return losses_.budget(); }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_; }
@@ -207,11 +214,11 @@ class CostControl {
                       .replayed = room.replayed,
                       .context = room.plain.context,
                       .planned = options_.calibrated &&
-                                 first_row_expensive(std::span(known.costs).first(allowed + 1)) &&
+                                 detail::first_row_expensive(std::span(known.costs).first(allowed + 1)) &&
                                  detail::forms_chain(draft, sendable.first(nodes))};
     if (!room.widths.empty() || allowed != options_.max_nodes)
-      input.max_throughput = highest_throughput(input.costs, room.widths, room.plain.rows);
-    LengthChoice choice = length_of(draft.kind(), input);
+      input.max_throughput = detail::highest_throughput(input.costs, room.widths, room.plain.rows);
+    LengthChoice choice = detail::length_of(draft.kind(), input);
     if (choice.nodes + choice.padding > 0 &&
         policy.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
       return {0, 0, Cut::throttled};
@@ -248,7 +255,7 @@ class CostControl {
     if (kind == DraftKind::sampled) return reserved_each(room, choice, worst_loss);
     while (!losses_.change(worst_loss(choice.nodes + choice.padding))) {
       input.costs = input.costs.first(choice.nodes + choice.padding);
-      choice = draft_length(input);
+      choice = detail::draft_length(input);
       choice.cut = Cut::throttled;
       if (choice.nodes + choice.padding == 0) break;
     }
@@ -359,14 +366,14 @@ class CostControl {
   }
 
   CostOptions options_;
-  Throughput throughput_;
+  detail::Throughput throughput_;
   LossAccount losses_;
   detail::ClaimCalibrator claims_;
   LearnedCurve learned_{options_.prior};
-  std::int64_t gain_ = rate_one;        // mean gain of the rounds that asked the strategy, in plain passes
-  std::optional<std::size_t> instead_;  // in a trial: the number of drafted rows that would have been sent otherwise
-  std::uint32_t rest_ = 0;              // number of coming rounds that do not ask the strategy
-  detail::CostTable costs_{};           // costs of the expected next pass
+  std::int64_t gain_ = detail::rate_one;  // mean gain of the rounds that asked the strategy, in plain passes
+  std::optional<std::size_t> instead_;    // in a trial: the number of drafted rows that would have been sent otherwise
+  std::uint32_t rest_ = 0;                // number of coming rounds that do not ask the strategy
+  detail::CostTable costs_{};             // costs of the expected next pass
 };
 static_assert(DraftControl<CostControl>);
 

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/cost_policy.hpp"
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/cost_policy.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"

@@ -10,7 +10,7 @@
 #include "reprise/batch/batch_plan.hpp"
 #include "reprise/batch/detail/batch_cost.hpp"
 #include "reprise/batch/detail/worth.hpp"
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/fixed_point.hpp"
