@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "reprise/index/detail/ngram_table.hpp"
+#include "reprise/index/detail/token_counts.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
-#include "reprise/index/token_counts.hpp"
 #include "reprise/testing/naive_index.hpp"
 #include "support/aimed_tokens.hpp"
 #include "support/streams.hpp"
@@ -22,6 +22,7 @@ namespace reprise::bounded_work_test {
 namespace {
 
 using detail::NgramTable;
+using detail::TokenCounts;
 using testing::Aim;
 using testing::SplitMix;
 

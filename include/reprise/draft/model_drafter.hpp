@@ -16,7 +16,7 @@
 #include "reprise/draft/detail/model_cache.hpp"
 #include "reprise/draft/draft_model.hpp"
 #include "reprise/evidence/hit_rate.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::inline v0 {
 

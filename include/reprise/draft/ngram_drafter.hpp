@@ -21,11 +21,11 @@
 #include "reprise/draft/ngram_options.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/evidence/detail/token_calibrator.hpp"
+#include "reprise/index/detail/token_counts.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
 #include "reprise/index/rolling_hash.hpp"
-#include "reprise/index/token_counts.hpp"
 
 namespace reprise::inline v0 {
 
@@ -166,7 +166,7 @@ class NgramDrafter {
 
  private:
   static constexpr std::size_t most_candidates =
-      detail::Voters::capacity + detail::NextTokenLists::most_added + TokenCounts::most_frequent;
+      detail::Voters::capacity + detail::NextTokenLists::most_added + detail::TokenCounts::most_frequent;
   static constexpr std::size_t compared_again = 8;
   static constexpr std::size_t patience = 256;  // in rounds
   static constexpr Probability worth_requerying = Probability::ratio(1, 10);
@@ -296,7 +296,7 @@ class NgramDrafter {
     using Product = Fixed<ProbabilityScale::bits + UnitScale::bits>;  // the scale of path x weight
     if (rescaled<ProbabilityScale, Product>(path) * 20 <= rescaled<UnitScale, Product>(total)) return;
     const std::size_t voted = candidates.all().size();
-    for (const TokenCounts::Entry& entry : context_.counts().frequent()) {
+    for (const detail::TokenCounts::Entry& entry : context_.counts().frequent()) {
       if (candidates.contains(entry.token, voted)) continue;
       const detail::VoteWeight votes = detail::frequency_weight(entry.count, context_.counts().total());
       // The list is sorted by count: if the share of one token is too small, so are the shares of all later tokens.

@@ -12,8 +12,8 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 #include "reprise/extras/detail/ngram_pool.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 

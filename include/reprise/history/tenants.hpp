@@ -14,9 +14,9 @@
 #include "reprise/core/result.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/history_store.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 

@@ -17,7 +17,7 @@
 #include "reprise/history/detail/ngram_sets.hpp"
 #include "reprise/history/detail/segments.hpp"
 #include "reprise/history/history_types.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::inline v0::detail {
 
