@@ -40,8 +40,8 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/result.hpp"
 
@@ -215,7 +215,7 @@ class BatchPlanner {
     const Rate rate = std::min(throughput_.rate(), cost_.max_throughput());
     // Only one sequence adds the surcharge: with several sequences, more weight on time only caused losses.
     return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * detail::rate_one +
-           UnitScale::divide(detail::value_of_time(rate, cost_.max_throughput()), rate);
+           detail::UnitScale::divide(detail::value_of_time(rate, cost_.max_throughput()), rate);
   }
   /// Returns the minimum number of tokens that a sequence is assumed to get in a pass, in UnitScale. It is 0.6 of the
   /// recent mean per sequence and pass. Without this minimum, the tokens after one that is hard to predict would look
@@ -225,8 +225,8 @@ class BatchPlanner {
   [[nodiscard]] detail::OfferedNodes::Bounds bounds() const noexcept {
     const std::int64_t price = this->price();
     return {.least_tokens = static_cast<std::uint64_t>(least_tokens()),
-            .least_class = detail::class_below(UnitScale::multiply(price, cost_.least_step())) + 2,
-            .stop_class = detail::class_below(UnitScale::multiply(price, step_of_last_pass())),
+            .least_class = detail::class_below(detail::UnitScale::multiply(price, cost_.least_step())) + 2,
+            .stop_class = detail::class_below(detail::UnitScale::multiply(price, step_of_last_pass())),
             .row_limit = row_limit(plain_.rows, options_.max_rows)};
   }
   /// Returns the increase of BatchCost::log() for one more row, at the size of the last pass. It is the mean over one

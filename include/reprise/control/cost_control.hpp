@@ -19,7 +19,7 @@
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/evidence/detail/claim_calibrator.hpp"
 #include "reprise/evidence/detail/path_products.hpp"
 
@@ -285,7 +285,7 @@ class CostControl {
     if (options_.calibrated) {
       for (std::size_t i = 0; i < sendable.size(); ++i) {
         const Probability path = draft[static_cast<std::size_t>(sendable[i])].path_probability;
-        sums[i + 1] = sums[i] + rescaled<ProbabilityScale, UnitScale>(path.raw());
+        sums[i + 1] = sums[i] + detail::rescaled<detail::ProbabilityScale, detail::UnitScale>(path.raw());
       }
       return;
     }
@@ -304,7 +304,7 @@ class CostControl {
     const std::size_t nodes = sampled ? 1 : choice.nodes;
     const std::size_t rows = sampled ? 1 : choice.nodes + choice.padding;
     const std::int64_t more = std::int64_t{input.costs[rows]} - input.costs[0];
-    return UnitScale::divide(std::int64_t{input.sums[nodes]}, throughput_.rate()) - more;
+    return detail::UnitScale::divide(std::int64_t{input.sums[nodes]}, throughput_.rate()) - more;
   }
 
   /// Adds the tokens and the cost of a pass to the throughput, and its loss to the budget.

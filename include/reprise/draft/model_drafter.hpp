@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/best_first.hpp"
@@ -223,7 +223,7 @@ class ModelDrafter {
     std::size_t count = 0;
     for (std::size_t token = 0; token < distribution.size(); ++token) {
       const auto probability =
-          Probability::from_raw(static_cast<std::uint32_t>(fixed<ProbabilityScale>(distribution[token])));
+          Probability::from_raw(static_cast<std::uint32_t>(fixed<detail::ProbabilityScale>(distribution[token])));
       if (probability == Probability::zero() || (count == best.size() && probability <= best[count - 1].probability))
         continue;
       std::size_t at = count < best.size() ? count++ : count - 1;
@@ -261,8 +261,8 @@ class ModelDrafter {
       ++proposed_;
     }
   }
-  using DrawScale = Fixed<42>;  // finer than a probability, because rounding changes the draw
-  struct Weights {              // in DrawScale
+  using DrawScale = detail::Fixed<42>;  // finer than a probability, because rounding changes the draw
+  struct Weights {                      // in DrawScale
     std::uint64_t total = 0;
     std::uint64_t highest = 0;
   };

@@ -9,7 +9,6 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
@@ -291,10 +290,9 @@ class NgramDrafter {
   /// Adds the most frequent tokens of the context, if this path followed by "something else" has a probability above
   /// 1/20.
   void add_frequent(const Place& place, Candidates& candidates) const noexcept {
+    if (!candidates.leave_room(place.path)) return;
     const std::uint64_t path = place.path.raw();
     const std::uint64_t total = candidates.total;
-    using Product = Fixed<ProbabilityScale::bits + UnitScale::bits>;  // the scale of path x weight
-    if (rescaled<ProbabilityScale, Product>(path) * 20 <= rescaled<UnitScale, Product>(total)) return;
     const std::size_t voted = candidates.all().size();
     for (const detail::TokenCounts::Entry& entry : context_.counts().frequent()) {
       if (candidates.contains(entry.token, voted)) continue;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 namespace reprise::inline v0 {
 
@@ -25,17 +25,17 @@ class AcceptanceCalibrator {
   void learn(std::size_t sent, std::size_t accepted) noexcept {
     if (sent == 0) return;
     accepted = std::min(accepted, sent);
-    hits_ += UnitScale::from(std::uint64_t{accepted});
-    tests_ += UnitScale::from(std::uint64_t{accepted + (accepted < sent ? 1 : 0)});
-    while (tests_ > UnitScale::from(most_tests)) {
+    hits_ += detail::UnitScale::from(std::uint64_t{accepted});
+    tests_ += detail::UnitScale::from(std::uint64_t{accepted + (accepted < sent ? 1 : 0)});
+    while (tests_ > detail::UnitScale::from(most_tests)) {
       tests_ -= tests_ / 8;
       hits_ -= hits_ / 8;
     }
   }
   /// Returns the probability of a token that the strategy claims to be certain, in UnitScale.
   [[nodiscard]] std::uint32_t factor() const noexcept {
-    return static_cast<std::uint32_t>(
-        UnitScale::divide(hits_ + UnitScale::from(prior_hits), tests_ + UnitScale::from(prior_tests)));
+    return static_cast<std::uint32_t>(detail::UnitScale::divide(hits_ + detail::UnitScale::from(prior_hits),
+                                                                tests_ + detail::UnitScale::from(prior_tests)));
   }
 
  private:

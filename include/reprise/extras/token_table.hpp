@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/token_hash.hpp"

@@ -19,8 +19,8 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
-#include "reprise/core/fixed_log.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 namespace reprise::inline v0::detail {
 

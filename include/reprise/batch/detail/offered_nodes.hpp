@@ -12,8 +12,8 @@
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/evidence/detail/path_products.hpp"
 
 /// \file The nodes offered to a pass, counted by worth: the histogram that both planners read.

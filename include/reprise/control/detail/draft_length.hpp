@@ -38,7 +38,7 @@
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
 
@@ -339,8 +339,7 @@ inline LengthChoice stopping_length(const LengthInput& input) noexcept {
     const std::size_t sent = choice.nodes + choice.padding;
     if (stopped || sent >= nodes || (rows > nodes && !input.padded)) return;
     const std::int64_t step = std::int64_t{input.costs[rows]} - input.costs[sent];
-    const std::int64_t more =
-        std::int64_t{input.costs[rows]} - input.costs[0] + highest_rejection_cost(input, rows);
+    const std::int64_t more = std::int64_t{input.costs[rows]} - input.costs[0] + highest_rejection_cost(input, rows);
     const std::int64_t gain =
         static_cast<std::int64_t>(input.sums[sent + 1] - input.sums[sent]) * static_cast<std::int64_t>(rows - sent);
     stopped = more > input.allowance || gain <= UnitScale::multiply(price, step);

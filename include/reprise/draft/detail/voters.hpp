@@ -11,7 +11,7 @@
 
 #include "reprise/core/contract.hpp"
 #include "reprise/core/datastore.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/live_matches.hpp"

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
 #include "reprise/evidence/detail/isotonic.hpp"

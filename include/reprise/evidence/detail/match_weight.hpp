@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/fixed_log.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 
 /// \file The weight of an earlier occurrence when several occurrences predict different tokens.

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/fixed_log.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/evidence/detail/next_token_tables.hpp"
 
 namespace reprise::inline v0::detail {
@@ -108,8 +108,8 @@ struct NextTokenEvidence {
 /// other evidence; see TokenCalibrator.
 [[nodiscard]] constexpr LogOdds next_token_value(const NextTokenEvidence& evidence, std::size_t group,
                                                  LogOdds known) noexcept {
-  LogOdds sum = LogOddsScale::multiply(LogOdds{next_token_slopes[group][evidence.kind()]},
-                                       std::min(known, log_odds_one));
+  LogOdds sum =
+      LogOddsScale::multiply(LogOdds{next_token_slopes[group][evidence.kind()]}, std::min(known, log_odds_one));
   for (const std::uint8_t known_class : evidence.classes) sum += next_token_values[group][known_class];
   return sum;
 }

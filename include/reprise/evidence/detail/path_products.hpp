@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::inline v0::detail {

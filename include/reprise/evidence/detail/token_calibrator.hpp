@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/fixed_log.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/evidence/calibration_state.hpp"

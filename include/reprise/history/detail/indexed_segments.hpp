@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/ngram_sets.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/ngram_table.hpp"
 #include "reprise/index/detail/token_hash.hpp"
