@@ -7,7 +7,9 @@
 ///
 ///  * testing/: helpers for your tests.
 ///  * extras/: published methods with a weaker stability promise.
-///  * history/snapshot_file.hpp and corpus/mapped_corpus.hpp: the only public headers that read and write files.
+///  * corpus/: text of any size in a file.
+///  * history/snapshot_file.hpp: snapshots in files. It and corpus/mapped_corpus.hpp are the only public headers that
+///    call the operating system.
 ///
 /// Headers in <layer>/detail/ are private to the library.
 
@@ -33,9 +35,6 @@
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
 #include "reprise/core/version.hpp"
-#include "reprise/corpus/corpus_store.hpp"
-#include "reprise/corpus/corpus_writer.hpp"
-#include "reprise/corpus/verify_corpus.hpp"
 #include "reprise/draft/any_strategy.hpp"
 #include "reprise/draft/draft_model.hpp"
 #include "reprise/draft/external_drafter.hpp"
