@@ -14,8 +14,8 @@
 #include "reprise/index/detail/token_counts.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
-#include "reprise/testing/naive_index.hpp"
 #include "support/aimed_tokens.hpp"
+#include "support/naive_index.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::bounded_work_test {
@@ -24,6 +24,7 @@ namespace {
 using detail::NgramTable;
 using detail::TokenCounts;
 using testing::Aim;
+using testing::NaiveIndex;
 using testing::SplitMix;
 
 constexpr std::uint64_t public_key = IndexOptions{}.key;

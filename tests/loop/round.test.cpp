@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/testing/hostile_strategy.hpp"
+#include "support/hostile_strategy.hpp"
 
 namespace reprise::round_test {
 namespace {
