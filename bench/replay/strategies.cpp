@@ -20,12 +20,14 @@
 #include "reprise/extras/token_table_presets.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
-#include "reprise/testing/naive_index.hpp"
+#include "support/hostile_strategy.hpp"
+#include "support/naive_index.hpp"
 #include "table_strategy.hpp"
 
 namespace reprise::replay {
 namespace {
+
+using testing::NaiveIndex;
 
 constexpr std::int64_t longest_ngram = NgramOrders::largest;
 constexpr std::int64_t most_drafted = 32;         // a replay sends at most this many in one pass

@@ -19,9 +19,9 @@
 #include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/plain_decoding.hpp"
 
 namespace reprise::testing::batched_loop_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::draft_length_test {
+namespace reprise::detail::draft_length_test {
 namespace {
 
 /// A LengthInput with its arrays.
@@ -230,11 +230,11 @@ TEST(DraftLength, CountsWhatItCostsToRunAcceptedTokensAgain) {
   c.replayed = true;
   EXPECT_LT(draft_length(c.question()).nodes, usual);
   // The two accepted tokens and the token after them run again in the next pass, which has three rows more.
-  EXPECT_EQ(detail::rejection_cost(c.question(), 2), c.costs[3] - cost_one);
+  EXPECT_EQ(rejection_cost(c.question(), 2), c.costs[3] - cost_one);
   c.rollback = 7;
-  EXPECT_EQ(detail::rejection_cost(c.question(), 2), c.costs[3] - cost_one + 7);
+  EXPECT_EQ(rejection_cost(c.question(), 2), c.costs[3] - cost_one + 7);
   c.replayed = false;
-  EXPECT_EQ(detail::rejection_cost(c.question(), 2), 7);
+  EXPECT_EQ(rejection_cost(c.question(), 2), 7);
 }
 /// The reference evaluates each length on its own. The tokens that run again are the whole part of the expected number
 /// accepted.
@@ -260,7 +260,7 @@ TEST(DraftLength, WeighsReplaysAsEachLengthWeighedOnItsOwn) {
         best_value = value;
       }
     }
-    ASSERT_EQ(detail::best_length(question, price).nodes, best) << trial;
+    ASSERT_EQ(best_length(question, price).nodes, best) << trial;
   }
 }
 TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
@@ -273,8 +273,7 @@ TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
       const std::size_t rows = answer.nodes + answer.padding;
       sent += rows;
       for (std::size_t accepted = 0; accepted < rows; ++accepted)
-        ASSERT_LE(std::int64_t{c.costs[rows]} - c.costs[0] + detail::rejection_cost(c.question(), accepted),
-                  c.allowance)
+        ASSERT_LE(std::int64_t{c.costs[rows]} - c.costs[0] + rejection_cost(c.question(), accepted), c.allowance)
             << trial;
     }
   }
@@ -473,4 +472,4 @@ TEST(Throughput, TakesAnyNumbers) {
 }
 
 }  // namespace
-}  // namespace reprise::draft_length_test
+}  // namespace reprise::detail::draft_length_test

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/hostile_strategy.hpp"
 
 namespace reprise::select_nodes_test {
 namespace {

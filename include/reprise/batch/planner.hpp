@@ -35,12 +35,12 @@
 #include "reprise/batch/detail/row_choice.hpp"
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/result.hpp"
 
@@ -77,6 +77,9 @@ namespace reprise::inline v0 {
 /// KB of counts, 56 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
 /// 2 bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
+  using Rate = detail::Rate;
+  using Throughput = detail::Throughput;
+
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
 
@@ -109,9 +112,10 @@ class BatchPlanner {
     for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
     narrowed.max_nodes = may_pay ? std::min(narrowed.max_nodes, limit) : 0;
     const std::int64_t step = static_cast<std::int64_t>(plain.sequences) * cost_.least_step();
-    narrowed.min_path_probability = std::max(
-        asked.min_path_probability, least_worthwhile(std::max(rate_one, least_tokens()),
-                                                     static_cast<Cost>(std::min<std::int64_t>(step, cost_one))));
+    narrowed.min_path_probability =
+        std::max(asked.min_path_probability,
+                 detail::least_worthwhile(std::max(detail::rate_one, least_tokens()),
+                                          static_cast<Cost>(std::min<std::int64_t>(step, cost_one))));
     return narrowed;
   }
 
@@ -172,8 +176,8 @@ class BatchPlanner {
     last_paid_ = paid_;
   }
 
-  /// Returns the recent throughput: tokens per sequence in the time of one plain pass.
-  [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
+  /// Returns the recent throughput: tokens per sequence in the time of one plain pass, in 1/65,536.
+  [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
   /// Returns the budget that limits the losses: the shared one, or the planner's own.
   [[nodiscard]] const LossBudget& loss_budget() const noexcept { return losses_.budget(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -203,8 +207,8 @@ class BatchPlanner {
   [[nodiscard]] std::int64_t price() const noexcept {
     const Rate rate = std::min(throughput_.rate(), cost_.max_throughput());
     // Only one sequence adds the surcharge: with several sequences, more weight on time only caused losses.
-    return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * rate_one +
-           UnitScale::divide(value_of_time(rate, cost_.max_throughput()), rate);
+    return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * detail::rate_one +
+           detail::UnitScale::divide(detail::value_of_time(rate, cost_.max_throughput()), rate);
   }
   /// Returns the minimum number of tokens that a sequence is assumed to get in a pass, in UnitScale. It is 0.6 of the
   /// recent mean per sequence and pass. Without this minimum, the tokens after one that is hard to predict would look
@@ -214,8 +218,8 @@ class BatchPlanner {
   [[nodiscard]] detail::OfferedNodes::Bounds bounds() const noexcept {
     const std::int64_t price = this->price();
     return {.least_tokens = static_cast<std::uint64_t>(least_tokens()),
-            .least_class = detail::class_below(UnitScale::multiply(price, cost_.least_step())) + 2,
-            .stop_class = detail::class_below(UnitScale::multiply(price, step_of_last_pass())),
+            .least_class = detail::class_below(detail::UnitScale::multiply(price, cost_.least_step())) + 2,
+            .stop_class = detail::class_below(detail::UnitScale::multiply(price, step_of_last_pass())),
             .row_limit = row_limit(plain_.rows, options_.max_rows)};
   }
   /// Returns the increase of BatchCost::log() for one more row, at the size of the last pass. It is the mean over one
@@ -223,7 +227,7 @@ class BatchPlanner {
   [[nodiscard]] std::int64_t step_of_last_pass() const noexcept {
     const std::size_t from = std::min(last_paid_, options_.max_drafted);
     const std::size_t to = std::min(from + plain_.sequences, options_.max_drafted);
-    return to == from ? most_rate : (cost_.log(to) - cost_.log(from)) / static_cast<std::int64_t>(to - from);
+    return to == from ? detail::most_rate : (cost_.log(to) - cost_.log(from)) / static_cast<std::int64_t>(to - from);
   }
 
   /// Returns the plan with at most `rows` rows in total.
@@ -288,7 +292,7 @@ class BatchPlanner {
   /// then.
   [[nodiscard]] bool is_time_for_plain(const detail::RowChoice& best) const noexcept {
     const auto sequences = static_cast<std::int64_t>(std::max<std::size_t>(1, plain_.sequences));
-    const std::int64_t gain = offered_.any_sampled() ? std::int64_t{most_rate} : best.gain / sequences;
+    const std::int64_t gain = offered_.any_sampled() ? std::int64_t{detail::most_rate} : best.gain / sequences;
     return best.rows > 0 && cost_.should_probe_plain(gain, losses_.budget());
   }
   [[nodiscard]] Cut why(const detail::RowChoice& best, std::size_t limit) const noexcept {

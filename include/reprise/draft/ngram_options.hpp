@@ -8,7 +8,7 @@
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/probability.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"

@@ -8,7 +8,8 @@
 
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/history/detail/snapshot_runs.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"
@@ -75,7 +76,7 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
                  section.left(), calibration_bytes};
   CalibrationState state;
   detail::for_each_number(state, [&]<class T>(T& number) { number = *section.take<T>(); });
-  return TokenCalibrator(state).state();
+  return detail::TokenCalibrator(state).state();
 }
 
 // Implementations of the public functions below, for any slot type and segment size.

@@ -63,7 +63,7 @@ namespace detail {
 [[nodiscard]] inline std::size_t next_token_bytes(const NextTokenCounts& table) noexcept {
   std::size_t bytes = detail::table_header_bytes + table.lines();
   for (std::size_t line = 0; line < table.lines(); ++line)
-    for (const NextTokenWord word : table.words(line)) bytes += word.empty() ? 0 : sizeof(std::uint64_t);
+    for (const detail::NextTokenWord word : table.words(line)) bytes += word.empty() ? 0 : sizeof(std::uint64_t);
   return bytes;
 }
 
@@ -73,10 +73,12 @@ inline void write_next_tokens(SnapshotWriter& writer, const NextTokenCounts& tab
   detail::begin_table(writer, SectionKind::next_tokens, table.lines(), table.options().key);
   for (std::size_t line = 0; line < table.lines(); ++line) {
     NextTokenCounts::Words words = table.words(line);
-    std::sort(words.begin(), words.end(), [](NextTokenWord a, NextTokenWord b) { return a.bits() > b.bits(); });
-    const auto used = std::count_if(words.begin(), words.end(), [](NextTokenWord word) { return !word.empty(); });
+    std::sort(words.begin(), words.end(),
+              [](detail::NextTokenWord a, detail::NextTokenWord b) { return a.bits() > b.bits(); });
+    const auto used =
+        std::count_if(words.begin(), words.end(), [](detail::NextTokenWord word) { return !word.empty(); });
     writer.put(static_cast<std::uint8_t>(used));
-    for (const NextTokenWord word : words)
+    for (const detail::NextTokenWord word : words)
       if (!word.empty()) writer.put(word.bits());
   }
 }

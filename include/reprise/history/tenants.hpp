@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "reprise/core/result.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/history_store.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 

@@ -12,10 +12,45 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
 #include "reprise/index/detail/next_token_line.hpp"
+#include "reprise/index/detail/next_token_word.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/next_token_types.hpp"
 
 namespace reprise::inline v0 {
+
+/// A token that has followed a context, and how often.
+struct NextToken {
+  Token token = 0;
+  std::uint32_t count = 0;
+  friend bool operator==(const NextToken&, const NextToken&) = default;
+};
+
+/// The counted next tokens of one context, by falling count. Among equal counts, the smaller token is first. During a
+/// write by another thread, the order can differ, and a token can be listed twice.
+class NextTokens {
+ public:
+  static constexpr std::size_t most = detail::words_per_line;  ///< maximum number of listed tokens
+
+  constexpr NextTokens() noexcept = default;  ///< a context that has not been counted
+  /// Lists these tokens, in this order. `unlisted`: the number of occurrences of the context with other next tokens.
+  /// Requires tokens.size() <= most.
+  constexpr NextTokens(std::span<const NextToken> tokens, std::uint32_t unlisted) noexcept
+      : size_(tokens.size()), total_(unlisted) {
+    std::copy(tokens.begin(), tokens.end(), list_.begin());
+    for (const NextToken& next : tokens) total_ += next.count;
+  }
+
+  [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept { return std::span(list_).first(size_); }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+  /// Returns the number of counted occurrences of the context: the sum of the listed counts, and the occurrences with
+  /// other next tokens. A share is NextToken::count / total().
+  [[nodiscard]] constexpr std::uint32_t total() const noexcept { return total_; }
+
+ private:
+  std::array<NextToken, most> list_{};
+  std::size_t size_ = 0;
+  std::uint32_t total_ = 0;
+};
 
 struct NextTokenOptions {
   /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
@@ -24,7 +59,7 @@ struct NextTokenOptions {
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is counted
   /// Tokens greater than or equal to this value are not counted, and neither are negative tokens. A snapshot that
   /// contains such a token is refused. Values above 2^31 - 1 have no effect.
-  std::uint32_t vocabulary = NextTokenWord::most_tokens;
+  std::uint32_t vocabulary = detail::NextTokenWord::most_tokens;
   friend bool operator==(const NextTokenOptions&, const NextTokenOptions&) = default;
 };
 
@@ -59,7 +94,7 @@ class NextTokenCounts {
   static constexpr std::uint64_t evictions_per_halving = 64;
   static_assert(words_per_line == detail::ContextLines::words_per_line);
   /// The contents of a line: words by falling count, the empty ones last.
-  using Words = std::array<NextTokenWord, words_per_line>;
+  using Words = std::array<detail::NextTokenWord, words_per_line>;
 
   /// Creates a table without lines, which counts nothing.
   NextTokenCounts() noexcept = default;
@@ -118,7 +153,7 @@ class NextTokenCounts {
   [[nodiscard]] Words words(std::size_t line) const noexcept {
     const detail::ContextLines::Words bits = table_.words(line);
     Words words;
-    std::transform(bits.begin(), bits.end(), words.begin(), NextTokenWord::from_bits);
+    std::transform(bits.begin(), bits.end(), words.begin(), detail::NextTokenWord::from_bits);
     return words;
   }
 
@@ -176,7 +211,7 @@ class NextTokenCounts {
 
   [[nodiscard]] bool knows(Token token) const noexcept {
     return lines() != 0 &&
-           static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, NextTokenWord::most_tokens);
+           static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, detail::NextTokenWord::most_tokens);
   }
   [[nodiscard]] NextTokens read(Place place) const noexcept {
     if (lines() == 0) return {};
@@ -184,7 +219,7 @@ class NextTokenCounts {
     std::size_t size = 0;
     std::uint32_t unlisted = 0;
     for (const std::uint64_t bits : table_.words(place.line(lines()))) {
-      const NextTokenWord word = NextTokenWord::from_bits(bits);
+      const detail::NextTokenWord word = detail::NextTokenWord::from_bits(bits);
       const bool wanted = word.has_tag(place.tag());
       const bool is_token = !word.is_unlisted();
       listed[size] = {word.token(), word.count()};
@@ -195,15 +230,16 @@ class NextTokenCounts {
   }
   void store(std::size_t line, const Words& changed) noexcept {
     detail::ContextLines::Words bits;
-    std::transform(changed.begin(), changed.end(), bits.begin(), [](NextTokenWord word) { return word.bits(); });
+    std::transform(changed.begin(), changed.end(), bits.begin(),
+                   [](detail::NextTokenWord word) { return word.bits(); });
     table_.store(line, bits);
   }
   void add_to(Place place, Token next) noexcept {
     const std::size_t line = place.line(lines());
     Words now = words(line);
-    const NextTokenWord wanted(place.tag(), next, 1);
+    const detail::NextTokenWord wanted(place.tag(), next, 1);
     const auto same =
-        std::find_if(now.begin(), now.end(), [wanted](NextTokenWord word) { return word.same_key(wanted); });
+        std::find_if(now.begin(), now.end(), [wanted](detail::NextTokenWord word) { return word.same_key(wanted); });
     if (same != now.end()) {
       detail::count_again(now, static_cast<std::size_t>(same - now.begin()));
     } else {

@@ -10,8 +10,8 @@
 #include "reprise/batch/batch_plan.hpp"
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
 
 /// \file The nodes offered to a pass, counted by worth: the histogram that the planner reads.
 namespace reprise::inline v0::detail {

@@ -10,7 +10,7 @@
 #include "reprise/batch/detail/offered_nodes.hpp"
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/core/capabilities.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 /// \file The number of drafted rows of a pass, and the share of each sequence. The nodes with the highest worth are
 /// drafted.

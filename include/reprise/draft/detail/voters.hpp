@@ -11,14 +11,14 @@
 
 #include "reprise/core/contract.hpp"
 #include "reprise/core/datastore.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/live_matches.hpp"
 #include "reprise/draft/detail/store_schedule.hpp"
 #include "reprise/draft/ngram_options.hpp"
-#include "reprise/evidence/match_weight.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/detail/match_weight.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::inline v0::detail {

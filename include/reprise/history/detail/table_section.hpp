@@ -9,7 +9,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/snapshot.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
 /// \file The rules that sections of tables have in common: next-token counts and ranked rows. A section begins with the
 /// number of lines and a check of the key. Then the lines follow.

@@ -10,9 +10,9 @@
 #include <new>
 #include <utility>
 
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::inline v0::detail {
 
@@ -71,7 +71,7 @@ class ContextLines {
   }
 
   void prefetch(Place place) const noexcept {
-    if (lines_ != 0) reprise::prefetch(&table_[place.line(lines_)]);
+    if (lines_ != 0) reprise::detail::prefetch(&table_[place.line(lines_)]);
   }
   /// Returns the words of a line. During a write, they can be a mixture of old and new words.
   [[nodiscard]] Words words(std::size_t line) const noexcept {

@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
-#include "reprise/evidence/isotonic.hpp"
+#include "reprise/evidence/detail/isotonic.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Calibrates the probabilities of an uncalibrated strategy: maps each claimed probability to the share of such claims
 /// that the target confirmed. A claim is the stated probability of a token, given that the tokens before it are right.
@@ -107,7 +107,7 @@ class ClaimCalibrator {
     knot.value = static_cast<std::uint32_t>(std::clamp<std::int64_t>(moved, 0, full));
   }
   void restore_order() noexcept {
-    detail::IsotonicPools<knots> pools;
+    IsotonicPools<knots> pools;
     // An untested knot counts as only 1/16 of a test, so it follows its neighbours instead of holding them back.
     for (std::size_t i = 0; i < knots; ++i) pools.add(knots_[i].value, 1 + knots_[i].tests / (step / 16));
     for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(pools.next());
@@ -116,4 +116,4 @@ class ClaimCalibrator {
   std::array<Knot, knots> knots_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -13,7 +13,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/probability.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// A queue of the most probable items, best first; equal items keep their order of arrival. It is a sorted array of
 /// keys: for a few dozen items, moving keys costs less than a heap. Items at or below bar() need not be computed.
@@ -133,4 +133,4 @@ std::size_t grow_best_first(Frontier<Item, Most>& frontier, std::array<Item, Mos
   return size;
 }
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -2,50 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
-
-/// A token that has followed a context, and how often.
-struct NextToken {
-  Token token = 0;
-  std::uint32_t count = 0;
-  friend bool operator==(const NextToken&, const NextToken&) = default;
-};
-
-/// The counted next tokens of one context, by falling count. Among equal counts, the smaller token is first. During a
-/// write by another thread, the order can differ, and a token can be listed twice.
-class NextTokens {
- public:
-  static constexpr std::size_t most = 8;  ///< maximum number of listed tokens
-
-  constexpr NextTokens() noexcept = default;  ///< a context that has not been counted
-  /// Lists these tokens, in this order. `unlisted`: the number of occurrences of the context with other next tokens.
-  /// Requires tokens.size() <= most.
-  constexpr NextTokens(std::span<const NextToken> tokens, std::uint32_t unlisted) noexcept
-      : size_(tokens.size()), total_(unlisted) {
-    std::copy(tokens.begin(), tokens.end(), list_.begin());
-    for (const NextToken& next : tokens) total_ += next.count;
-  }
-
-  [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept { return std::span(list_).first(size_); }
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
-  /// Returns the number of counted occurrences of the context: the sum of the listed counts, and the occurrences with
-  /// other next tokens. A share is NextToken::count / total().
-  [[nodiscard]] constexpr std::uint32_t total() const noexcept { return total_; }
-
- private:
-  std::array<NextToken, most> list_{};
-  std::size_t size_ = 0;
-  std::uint32_t total_ = 0;
-};
+namespace reprise::inline v0::detail {
 
 /// One word of a table of next-token counts, in 64 bits: the tag of a context, a count and a token. Instead of a token,
 /// it can hold the mark `unlisted`. Its count is then the number of occurrences with next tokens that the table does
@@ -109,4 +71,4 @@ class NextTokenWord {
   std::uint64_t bits_ = 0;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -11,9 +11,9 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Counts how often each token of a sequence has occurred, and lists the most frequent tokens.
 ///
@@ -135,8 +135,8 @@ class TokenCounts {
   /// Calls done(slot) for the slots of the probe, in order, until it returns true. Returns that slot, or `nowhere`.
   template <class Done>
   [[nodiscard]] std::size_t probe(Token token, Done done) const noexcept {
-    std::uint64_t hash = detail::token_hash(key_, token);
-    for (std::size_t run = 0; run < most_runs; ++run, hash = detail::spread(hash)) {
+    std::uint64_t hash = token_hash(key_, token);
+    for (std::size_t run = 0; run < most_runs; ++run, hash = spread(hash)) {
       std::size_t slot = static_cast<std::size_t>(hash) & mask_;
       for (std::size_t left = run_length; left > 0; --left, slot = (slot + 1) & mask_)
         if (done(slot)) return slot;
@@ -234,4 +234,4 @@ class TokenCounts {
   std::size_t looked_at_ = 0;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/capabilities.hpp"
@@ -20,14 +20,12 @@
 /// \file The sources of pass costs: two policies with one interface, shared by CostControl (one sequence) and
 /// BatchPlanner (many sequences). Both policies are views: the curve must outlive them, and they keep no state between
 /// calls.
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Returns how much of a draft to send, by the rule for its kind.
 inline DraftChoice length_of(DraftKind kind, const LengthInput& input) noexcept {
   return kind == DraftKind::sampled ? stopping_length(input) : draft_length(input);
 }
-
-namespace detail {
 
 /// Returns true if the first of `nodes` is a child of the anchor, and each later one of the node before it.
 inline bool forms_chain(DraftView draft, std::span<const NodeIndex> nodes) noexcept {
@@ -38,8 +36,6 @@ inline bool forms_chain(DraftView draft, std::span<const NodeIndex> nodes) noexc
   }
   return true;
 }
-
-}  // namespace detail
 
 /// Costs from a given curve. These costs count as certain, so no choice explores.
 class ToldCost {
@@ -132,7 +128,7 @@ class LearnedCost {
 
   /// Returns a trial: a length to send in order to learn its cost. Returns nullopt if no trial is due. A try is the
   /// best length at optimistic costs, if its cost is uncertain. A check is the shortest length up to that one whose
-  /// time can refute its cost; checks go first. The loss budget does not limit trials: detail::Search does.
+  /// time can refute its cost; checks go first. The loss budget does not limit trials: Search does.
   [[nodiscard]] std::optional<DraftChoice> trial(DraftKind kind, LengthInput input) const noexcept {
     const bool may_check = curve_.may_check();
     if (!may_check && !curve_.may_try()) return std::nullopt;
@@ -171,7 +167,7 @@ class LearnedCost {
   [[nodiscard]] std::size_t first_refutable(const LengthInput& input, std::span<const Cost> expected,
                                             std::size_t most) const noexcept {
     std::size_t first = 0;
-    detail::for_each_row_count(input.widths, input.plain_rows, most, [&](std::size_t rows) {
+    for_each_row_count(input.widths, input.plain_rows, most, [&](std::size_t rows) {
       if (first == 0 && curve_.refutable(input.plain_rows + rows, expected[rows])) first = rows;
     });
     return first;
@@ -181,4 +177,4 @@ class LearnedCost {
   std::size_t unit_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -41,11 +41,11 @@
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/control.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Tokens per plain pass, in UnitScale.
 using Rate = std::int64_t;
@@ -71,8 +71,6 @@ struct LengthInput {
   /// must then be a chain with calibrated probabilities.
   bool planned = false;
 };
-
-namespace detail {
 
 /// The maximum number of nodes of a chain that chain_length() weighs.
 inline constexpr std::size_t most_chain = 64;
@@ -218,15 +216,13 @@ inline DraftChoice best_choice(const LengthInput& input, Rate price) noexcept {
   return choice;
 }
 
-}  // namespace detail
-
 /// Returns the highest throughput that a draft can reach if all its nodes are accepted. It is at least the throughput
 /// of plain decoding.
 inline Rate highest_throughput(std::span<const Cost> costs, std::span<const std::size_t> widths = {},
                                std::size_t plain_rows = 1) noexcept {
   std::uint64_t tokens = 1;
   std::uint64_t cost = cost_one;
-  detail::for_each_row_count(widths, plain_rows, costs.size() - 1, [&](std::size_t rows) {
+  for_each_row_count(widths, plain_rows, costs.size() - 1, [&](std::size_t rows) {
     if ((rows + 1) * cost <= tokens * costs[rows]) return;
     tokens = rows + 1;
     cost = costs[rows];
@@ -269,10 +265,10 @@ inline Probability least_worthwhile(Rate throughput, Cost least_step) noexcept {
 inline DraftChoice priced_length(const LengthInput& input) noexcept {
   const Rate top = input.max_throughput;
   const Rate long_run = std::min(input.throughput, top);
-  const detail::BestLength first = detail::best_length(input, value_of_time(long_run, top));
+  const BestLength first = best_length(input, value_of_time(long_run, top));
   const Rate least = long_run * 6 / 10;
   const Rate now = std::max(UnitScale::divide(rate_one + first.sum, first.cost), least);
-  return detail::best_choice(input, value_of_time(std::min(now, top), top));
+  return best_choice(input, value_of_time(std::min(now, top), top));
 }
 
 /// Returns the number of nodes of a chain to send: those of the first pass of the cheapest plan. Among equally cheap
@@ -281,13 +277,13 @@ inline DraftChoice priced_length(const LengthInput& input) noexcept {
 /// not sent.
 inline DraftChoice chain_length(const LengthInput& input) noexcept {
   const std::size_t nodes = input.sums.size() - 1;
-  const std::size_t chain = std::min(nodes, detail::most_chain);
+  const std::size_t chain = std::min(nodes, most_chain);
   const std::size_t row_limit = input.costs.size() - 1;
   const std::int64_t most_cost = input.allowance + input.costs[0];
   // rest[i] is the expected cost of the passes after the first i tokens of the chain, times the probability of these
   // tokens. After the last token and its bonus token, no cost is left. Factors: at most 65 passes, a probability of at
   // most 2^16 and a cost below 2^32.
-  std::array<std::int64_t, detail::most_chain + 2> rest;  // NOLINT(*-member-init): filled from the end
+  std::array<std::int64_t, most_chain + 2> rest;  // NOLINT(*-member-init): filled from the end
   rest[chain + 1] = 0;
   std::int64_t unaffordable = std::numeric_limits<std::int64_t>::max();
   std::size_t sent = 0;
@@ -333,12 +329,11 @@ inline DraftChoice stopping_length(const LengthInput& input) noexcept {
   const std::size_t nodes = input.sums.size() - 1;
   DraftChoice choice;
   bool stopped = false;
-  detail::for_each_row_count(input.widths, input.plain_rows, input.costs.size() - 1, [&](std::size_t rows) {
+  for_each_row_count(input.widths, input.plain_rows, input.costs.size() - 1, [&](std::size_t rows) {
     const std::size_t sent = choice.nodes + choice.padding;
     if (stopped || sent >= nodes || (rows > nodes && !input.padded)) return;
     const std::int64_t step = std::int64_t{input.costs[rows]} - input.costs[sent];
-    const std::int64_t more =
-        std::int64_t{input.costs[rows]} - input.costs[0] + detail::highest_rejection_cost(input, rows);
+    const std::int64_t more = std::int64_t{input.costs[rows]} - input.costs[0] + highest_rejection_cost(input, rows);
     const std::int64_t gain =
         static_cast<std::int64_t>(input.sums[sent + 1] - input.sums[sent]) * static_cast<std::int64_t>(rows - sent);
     stopped = more > input.allowance || gain <= UnitScale::multiply(price, step);
@@ -373,4 +368,4 @@ class Throughput {
   Rate rate_ = 13 * rate_one / 10;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <span>
 
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Multiplies one factor per node along each path of a draft, to discount the claims of a strategy node by node. Holds
 /// the products of at most `Most` sendable nodes (DraftControl, K3). It does not allocate, and it leaves its memory
@@ -33,4 +33,4 @@ class PathProducts {
   std::array<std::uint32_t, Most> products_;  // NOLINT(*-member-init): filled by extend()
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -7,14 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/fixed_log.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/match_weight.hpp"
-#include "reprise/evidence/next_token_evidence.hpp"
+#include "reprise/evidence/calibration_state.hpp"
+#include "reprise/evidence/detail/match_weight.hpp"
+#include "reprise/evidence/detail/next_token_evidence.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Where the occurrences that predict a token were found.
 enum class EvidenceSource : std::uint8_t {
@@ -46,80 +47,11 @@ struct TokenEvidence {
   NextTokenEvidence next = {};  ///< next-token counts and rankings
 };
 
-/// The learned corrections for one target. It is a plain value of 11 KB: keep it after a sequence, and start the next
-/// sequence with it. Biases are log-odds in BiasScale; the biases of single tokens are in SmallBiasScale. All-zero
-/// biases leave the built-in tables unchanged.
-struct CalibrationState {
-  /// The size of a table of biases by token hash. Tokens with the same hash share a bias.
-  static constexpr std::size_t token_classes = 1024;
-  using TokenBiases = std::array<std::int16_t, token_classes>;
-  static constexpr std::size_t length_classes = 7;
-  static constexpr std::size_t depth_classes = 4;
-  std::int32_t all = 0;                                  ///< bias for every token
-  std::array<std::int32_t, length_classes> by_length{};  ///< biases by the longest agreement
-  std::array<std::int32_t, depth_classes> by_depth{};    ///< biases by the depth in the draft
-  /// Biases by source and by the longest agreement. The first index is 0 for EvidenceSource::history and 1 for
-  /// EvidenceSource::both. These biases are added to those in `by_length`, which apply to every source.
-  std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
-  /// Like `by_source`, but for EvidenceSource::second_store and later. Snapshots omit these biases, so they start at
-  /// zero in each process.
-  std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
-  /// Biases of next-token counts and rankings. Snapshots omit them.
-  NextTokenBiases by_next{};
-  std::int32_t slope = 0;             ///< learned change of slope; multiplies 0.3 times the log-odds of the vote
-  TokenBiases by_previous{};          ///< biases by the previous token
-  TokenBiases by_token{};             ///< biases by the token itself
-  TokenBiases by_token_and_length{};  ///< biases by the token and the longest agreement
-  /// Share of recent rounds in which the likeliest candidate after the anchor was right, in UnitScale; initially 0.4.
-  std::uint32_t recent = 26214;
-  std::uint64_t lessons = 0;  ///< number of tokens learned from
-  friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
-};
-
-namespace detail {
-
 /// Returns the biases of a source other than EvidenceSource::context, by longest agreement.
 template <class State>
 constexpr auto& source_biases(State& state, EvidenceSource source) noexcept {
   const auto i = static_cast<std::size_t>(source);
   return source <= EvidenceSource::both ? state.by_source[i - 1] : state.by_store[i - 3];
-}
-
-}  // namespace detail
-
-/// Returns the mean of two states, each weighted by its `lessons` (at least 1, at most 2^20). The `lessons` of the
-/// result is the sum of both.
-constexpr CalibrationState merge(const CalibrationState& a, const CalibrationState& b) noexcept {
-  // Weights saturate at 2^20 lessons, which keeps the products below in range.
-  const auto weigh = [](std::uint64_t lessons) {
-    return static_cast<std::int64_t>(std::clamp<std::uint64_t>(lessons, 1, std::uint64_t{1} << 20));
-  };
-  const std::int64_t wa = weigh(a.lessons);
-  const std::int64_t wb = weigh(b.lessons);
-  const auto mean = [&](std::int64_t x, std::int64_t y) {
-    return static_cast<std::int32_t>((x * wa + y * wb) / (wa + wb));
-  };
-  CalibrationState both;
-  both.all = mean(a.all, b.all);
-  for (std::size_t i = 0; i < both.by_length.size(); ++i) both.by_length[i] = mean(a.by_length[i], b.by_length[i]);
-  for (std::size_t i = 0; i < both.by_depth.size(); ++i) both.by_depth[i] = mean(a.by_depth[i], b.by_depth[i]);
-  for (std::size_t s = 0; s < both.by_source.size(); ++s)
-    for (std::size_t i = 0; i < CalibrationState::length_classes; ++i)
-      both.by_source[s][i] = mean(a.by_source[s][i], b.by_source[s][i]);
-  for (std::size_t s = 0; s < both.by_store.size(); ++s)
-    for (std::size_t i = 0; i < CalibrationState::length_classes; ++i)
-      both.by_store[s][i] = mean(a.by_store[s][i], b.by_store[s][i]);
-  for (std::size_t group = 0; group < both.by_next.size(); ++group)
-    for (std::size_t i = 0; i < both.by_next[group].size(); ++i)
-      both.by_next[group][i] = mean(a.by_next[group][i], b.by_next[group][i]);
-  both.slope = mean(a.slope, b.slope);
-  for (const auto table :
-       {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
-    for (std::size_t i = 0; i < CalibrationState::token_classes; ++i)
-      (both.*table)[i] = static_cast<std::int16_t>(mean((a.*table)[i], (b.*table)[i]));
-  both.recent = static_cast<std::uint32_t>(mean(a.recent, b.recent));
-  both.lessons = a.lessons + b.lessons;
-  return both;
 }
 
 /// Turns the evidence for a token into a probability, and learns from outcomes.
@@ -204,7 +136,7 @@ class TokenCalibrator {
                             loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
     const LogOdds known = at.shared + built_in + learned;
     const std::size_t group = group_of(evidence);
-    return {detail::logistic(known + statistics(evidence.next, group, known)),
+    return {logistic(known + statistics(evidence.next, group, known)),
             static_cast<std::int16_t>(vote),
             static_cast<std::uint8_t>(length),
             at.depth,
@@ -229,7 +161,7 @@ class TokenCalibrator {
         if (known != NextTokenEvidence::unknown) adjust(state_.by_next[sample.group][known], step, limit);
     adjust(state_.by_depth[sample.depth], step, limit);
     if (sample.source != EvidenceSource::context)
-      adjust(detail::source_biases(state_, sample.source)[sample.length], 2 * step, limit);
+      adjust(source_biases(state_, sample.source)[sample.length], 2 * step, limit);
     adjust(state_.slope, LogOddsScale::multiply(step, steepness(sample.vote)), slope_limit);
     // Each single token is rare, so its bias must be learned faster.
     adjust(state_.by_previous[sample.previous], 6 * step);
@@ -294,7 +226,7 @@ class TokenCalibrator {
   static constexpr LogOdds loaded(std::int16_t bias) noexcept { return rescaled<SmallBiasScale, LogOddsScale>(bias); }
   [[nodiscard]] constexpr LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
     if (source == EvidenceSource::context) return 0;
-    return loaded(detail::source_biases(state_, source)[length]) + (source == EvidenceSource::both ? 0 : memory_value);
+    return loaded(source_biases(state_, source)[length]) + (source == EvidenceSource::both ? 0 : memory_value);
   }
 
   /// Returns the kind of the other evidence: 0 and 1: no occurrence predicts the token; 2 and 3: occurrences in the
@@ -332,8 +264,7 @@ class TokenCalibrator {
 
   /// Returns the log-odds of the vote, clamped to -6 ... just below 6.
   static constexpr LogOdds vote_of(VoteWeight votes, VoteWeight total) noexcept {
-    return std::clamp(detail::log_odds(votes, total > votes ? total - votes : 1), -6 * detail::log_odds_one,
-                      6 * detail::log_odds_one - 1);
+    return std::clamp(log_odds(votes, total > votes ? total - votes : 1), -6 * log_odds_one, 6 * log_odds_one - 1);
   }
   /// Returns the strongest occurrence's share of the votes for the token, in sixths: 0 ... 5. Votes are below 2^28, so
   /// the product fits in 32 bits.
@@ -348,7 +279,7 @@ class TokenCalibrator {
 
   /// Returns the log-odds of the vote, mapped through `curve_values`.
   static constexpr LogOdds curve(LogOdds vote) noexcept {
-    const LogOdds shifted = vote + 6 * detail::log_odds_one;
+    const LogOdds shifted = vote + 6 * log_odds_one;
     const auto knot = static_cast<std::size_t>(LogOddsScale::floor(shifted));
     return LogOddsScale::between<std::int32_t>(curve_values[knot], curve_values[knot + 1],
                                                LogOddsScale::fraction(shifted));
@@ -364,4 +295,4 @@ class TokenCalibrator {
   CalibrationState state_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -12,24 +12,14 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0 {
-
-namespace detail {
-template <std::size_t max_tokens>
-class BasicNaiveIndex;
-}
+namespace reprise::testing {
 
 /// An index that compares every position of the context in turn. It is the reference for the other indexes, and fast
 /// enough for contexts of a few hundred tokens. It supports every n-gram length up to NgramOrders::largest and both
 /// match orders, whatever the options are.
 ///
 /// Cost: find() is linear in the context, and append() is amortized linear in the appended tokens. Memory: 4 to 5 bytes
-/// per token.
-using NaiveIndex = detail::BasicNaiveIndex<std::numeric_limits<Position>::max()>;
-
-namespace detail {
-
-/// The implementation of NaiveIndex. Tests lower the token limit.
+/// per token. Tests lower the limit on the tokens.
 template <std::size_t max_tokens>
 class BasicNaiveIndex {
  public:
@@ -75,7 +65,8 @@ class BasicNaiveIndex {
     std::size_t found = 0;
     for (std::size_t i = shortest; i < end && found < most; ++i) {
       const std::size_t at = recent ? end - 1 - (i - shortest) : i;
-      const std::uint32_t length = agreement(tokens(), at, end, std::max(limits.longest, limits.shortest));
+      const std::uint32_t length =
+          reprise::detail::agreement(tokens(), at, end, std::max(limits.longest, limits.shortest));
       if (length >= shortest) out[found++] = {static_cast<Position>(at), length};
     }
     return found;
@@ -109,8 +100,7 @@ class BasicNaiveIndex {
   std::size_t max_bytes_ = unlimited;
 };
 
-}  // namespace detail
-
+using NaiveIndex = BasicNaiveIndex<std::numeric_limits<Position>::max()>;
 static_assert(NgramIndex<NaiveIndex>);
 
-}  // namespace reprise
+}  // namespace reprise::testing

@@ -9,7 +9,7 @@
 
 #include "reprise/core/strategy.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// The base of the combinators FirstMatch, UnionDrafter and BestOf. It holds several strategies that follow the same
 /// sequence, and forwards the calls that are the same for all of them.
@@ -104,4 +104,4 @@ class Members {
   std::tuple<Strategies...> members_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/probability.hpp"
 
 /// \file Logarithms and the logistic function in integers. Drafts depend on them, so every compiler must compute the
@@ -18,12 +18,10 @@
 ///  * log2_q8() is the fastest. It is used for log-odds.
 ///  * fixed_log2() is accurate to 2^-14. It is used to compare gains in tokens with costs in time.
 ///  * coarse_log2() is the coarsest. It is used to sort tokens into classes.
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Log-odds (natural logarithm), in LogOddsScale.
 using LogOdds = std::int32_t;
-
-namespace detail {
 
 /// ln 2 = 45,426 / 2^16.
 inline constexpr std::int32_t ln_2 = 45426;
@@ -147,5 +145,4 @@ constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
   return powers;
 }
 
-}  // namespace detail
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -13,9 +13,9 @@
 #include "reprise/core/probability.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/member_outcome.hpp"
+#include "reprise/draft/detail/members.hpp"
 #include "reprise/draft/detail/merged_draft.hpp"
-#include "reprise/draft/members.hpp"
-#include "reprise/evidence/claim_calibrator.hpp"
+#include "reprise/evidence/detail/claim_calibrator.hpp"
 
 namespace reprise::inline v0::detail {
 
@@ -111,7 +111,7 @@ class SubDraft {
 
 }  // namespace reprise::detail
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// The common base of BestOf and UnionDrafter. It holds a draft and a calibrator for each member, and one combined
 /// draft. It translates each outcome for every member.
@@ -142,7 +142,7 @@ class SubDrafts : public Members<Strategies...> {
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
     this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
-      const detail::SubDraft& draft = drafts_[i];
+      const SubDraft& draft = drafts_[i];
       const Outcome own =
           outcome_.translate(draft.view(), draft.places(), draft.left_out(), outcome, TopKLearner<Member>);
       trusts_[i].learn(own);
@@ -159,7 +159,7 @@ class SubDrafts : public Members<Strategies...> {
  protected:
   explicit SubDrafts(Strategies... strategies) : Base(std::move(strategies)...) {}
 
-  /// Calls propose() of all members. Returns the expected savings of each draft; see detail::SubDraft::weigh().
+  /// Calls propose() of all members. Returns the expected savings of each draft; see SubDraft::weigh().
   std::array<std::uint64_t, sizeof...(Strategies)> propose_all(TokenSpan context, const DraftBudget& budget) {
     std::array<std::uint64_t, sizeof...(Strategies)> worth{};
     this->for_each_member([&](auto& member, std::size_t i) {
@@ -173,7 +173,7 @@ class SubDrafts : public Members<Strategies...> {
   void find(std::size_t i) noexcept { drafts_[i].find_in(merged_); }
   void write(Draft& draft) noexcept {
     merged_.write(draft);
-    for (detail::SubDraft& own : drafts_) {
+    for (SubDraft& own : drafts_) {
       own.follow(merged_);
       if (own.left_out() || own.view().size() > 0) draft.leave_out();
       if (own.held_back()) draft.hold_back();
@@ -182,20 +182,20 @@ class SubDrafts : public Members<Strategies...> {
   }
 
  private:
-  static constexpr std::size_t rows = std::min<std::size_t>(sizeof...(Strategies) * detail::SubDraft::most, 256);
+  static constexpr std::size_t rows = std::min<std::size_t>(sizeof...(Strategies) * SubDraft::most, 256);
 
   static std::array<ClaimCalibrator, sizeof...(Strategies)> beginnings() noexcept {
     return {CalibratedStrategy<Strategies> ? ClaimCalibrator::of_calibrated() : ClaimCalibrator()...};
   }
   /// Drops the drafts of all members.
   void forget() noexcept {
-    for (detail::SubDraft& draft : drafts_) draft.clear();
+    for (SubDraft& draft : drafts_) draft.clear();
   }
 
-  std::array<detail::SubDraft, sizeof...(Strategies)> drafts_;
+  std::array<SubDraft, sizeof...(Strategies)> drafts_;
   std::array<ClaimCalibrator, sizeof...(Strategies)> trusts_ = beginnings();
-  detail::MergedDraft<rows> merged_;
-  detail::MemberOutcome<detail::SubDraft::most, rows, (TopKLearner<Strategies> || ...)> outcome_;
+  MergedDraft<rows> merged_;
+  MemberOutcome<SubDraft::most, rows, (TopKLearner<Strategies> || ...)> outcome_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

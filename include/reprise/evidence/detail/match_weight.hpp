@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/fixed_log.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 
 /// \file The weight of an earlier occurrence when several occurrences predict different tokens.
@@ -21,15 +21,12 @@
 /// The tables were fitted to recorded outputs by maximum likelihood (docs/decisions/0005). Longer agreement has more
 /// weight, as in prediction by partial matching (Cleary and Witten 1984). Agreement before a mismatch also counts, as
 /// in the recovering match models of PAQ compressors (Mahoney 2005).
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// The weight of a vote, in UnitScale; one is the weight of "something else".
 using VoteWeight = std::uint32_t;
 
-namespace detail {
-
-using Weight = VoteWeight;
-inline constexpr Weight weight_one = static_cast<Weight>(UnitScale::one);
+inline constexpr VoteWeight weight_one = static_cast<VoteWeight>(UnitScale::one);
 
 /// The reason why an occurrence is followed.
 enum class MatchKind : std::uint8_t {
@@ -47,7 +44,7 @@ constexpr std::size_t length_class(std::size_t length) noexcept {
 }
 
 /// Weights by length_class(), for one number of agreeing tokens before the last mismatch.
-using LengthWeights = std::array<Weight, 12>;
+using LengthWeights = std::array<VoteWeight, 12>;
 
 /// Rows: the number of agreeing tokens before the last mismatch (0, 1, 2, 3 or 4, 5 to 8, more). Columns:
 /// length_class().
@@ -87,7 +84,7 @@ constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKi
 inline constexpr std::uint32_t history_base_weight = 2000;
 
 /// Weights by log2((total + 20) / count), in steps of a quarter.
-inline constexpr std::array<Weight, 64> weights_by_rarity = {
+inline constexpr std::array<VoteWeight, 64> weights_by_rarity = {
     108051, 92448, 79098, 67676, 57903, 49541, 42387, 36266, 31029, 26549, 22715, 19435, 16628, 14227, 12173, 10415,
     8911,   7624,  6523,  5581,  4775,  4086,  3496,  2991,  2559,  2189,  1873,  1603,  1371,  1173,  1004,  859,
     735,    629,   538,   460,   394,   337,   288,   247,   211,   181,   154,   132,   113,   97,    83,    71,
@@ -95,11 +92,10 @@ inline constexpr std::array<Weight, 64> weights_by_rarity = {
 
 /// Returns the weight of a token that no followed occurrence predicts and that occurred `count` times among `total`
 /// tokens.
-constexpr Weight frequency_weight(std::uint64_t count, std::uint64_t total) noexcept {
+constexpr VoteWeight frequency_weight(std::uint64_t count, std::uint64_t total) noexcept {
   using Quarters = Fixed<2>;
   const std::int32_t rarity = rounded<LogOddsScale, Quarters>(log2_q8(total + 20) - log2_q8(count));
   return weights_by_rarity[static_cast<std::size_t>(std::clamp(rarity, 0, 63))];
 }
 
-}  // namespace detail
-}  // namespace reprise
+}  // namespace reprise::detail

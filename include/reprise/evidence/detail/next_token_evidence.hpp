@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/fixed_log.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/evidence/detail/next_token_tables.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// A source of next tokens for one position: next-token counts, or a ranking that the target has shown.
 enum class NextTokenSource : std::uint8_t {
@@ -28,7 +28,7 @@ enum class NextTokenSource : std::uint8_t {
 struct NextTokenEvidence {
   static constexpr std::size_t sources = 7;
   static constexpr std::uint8_t unknown = 0;  ///< the source knows nothing about this position
-  static constexpr std::size_t classes_in_all = detail::next_token_classes;
+  static constexpr std::size_t classes_in_all = next_token_classes;
 
   /// Returns the class of a token that the source does not have, although it knows this position. `carried`: a ranking
   /// from an earlier sequence.
@@ -44,12 +44,12 @@ struct NextTokenEvidence {
                   : total < 5  ? 1U
                   : total < 20 ? 2U
                                : 3U)),
-          total_(detail::log2_q8(std::uint64_t{total} + 1)) {}
+          total_(log2_q8(std::uint64_t{total} + 1)) {}
     /// Returns the class of a token that was counted `count` times. It combines the share of the token with the
     /// magnitude of the total. Requires 1 <= count <= total.
     [[nodiscard]] constexpr std::uint8_t of(std::uint32_t count) const noexcept {
-      constexpr LogOdds step = 3 * detail::log_odds_one / 4;  // of the binary logarithm of the share
-      const auto share = static_cast<std::size_t>((total_ - detail::log2_q8(count)) / step);
+      constexpr LogOdds step = 3 * log_odds_one / 4;  // of the binary logarithm of the share
+      const auto share = static_cast<std::size_t>((total_ - log2_q8(count)) / step);
       return static_cast<std::uint8_t>(first_ + 4 * std::min<std::size_t>(share, shares - 1));
     }
 
@@ -92,7 +92,7 @@ struct NextTokenEvidence {
     return (counts ? 4U : 0U) + (rankings ? 2U : 0U) + (listed ? 1U : 0U);
   }
   static constexpr std::size_t kinds = 8;
-  static_assert(detail::next_token_slopes[0].size() == kinds);
+  static_assert(next_token_slopes[0].size() == kinds);
 
   std::array<std::uint8_t, sources> classes{};
   bool listed = false;  ///< counted, or ranked after the same tokens
@@ -104,19 +104,14 @@ struct NextTokenEvidence {
   static_assert(first_class.back() + 1 + ranks == classes_in_all);
 };
 
-/// The learned corrections of NextTokenEvidence, in BiasScale. The first index is the other evidence for the token
-/// (TokenCalibrator), the second one the class.
-using NextTokenBiases =
-    std::array<std::array<std::int32_t, NextTokenEvidence::classes_in_all>, detail::next_token_groups>;
-
 /// Returns the built-in effect of the evidence on log-odds of `known` from all other evidence. `group`: the kind of the
 /// other evidence; see TokenCalibrator.
 [[nodiscard]] constexpr LogOdds next_token_value(const NextTokenEvidence& evidence, std::size_t group,
                                                  LogOdds known) noexcept {
-  LogOdds sum = LogOddsScale::multiply(LogOdds{detail::next_token_slopes[group][evidence.kind()]},
-                                       std::min(known, detail::log_odds_one));
-  for (const std::uint8_t known_class : evidence.classes) sum += detail::next_token_values[group][known_class];
+  LogOdds sum =
+      LogOddsScale::multiply(LogOdds{next_token_slopes[group][evidence.kind()]}, std::min(known, log_odds_one));
+  for (const std::uint8_t known_class : evidence.classes) sum += next_token_values[group][known_class];
   return sum;
 }
 
-}  // namespace reprise
+}  // namespace reprise::detail

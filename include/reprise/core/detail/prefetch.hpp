@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Prefetches the cache line at `address`. Does nothing if the compiler has no builtin for it.
 inline void prefetch(const void* address) noexcept {
@@ -12,4 +12,4 @@ inline void prefetch(const void* address) noexcept {
 #endif
 }
 
-}  // namespace reprise
+}  // namespace reprise::detail
