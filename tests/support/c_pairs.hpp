@@ -82,7 +82,7 @@ struct CHistoryPair {
     store = *HistoryStore::make(options);
     if (in.next_token_bytes != 0)
       counts = *NextTokenCounts::make({.max_bytes = in.next_token_bytes,
-                                       .key = TenantHistories::next_token_key(options.key),
+                                       .key = next_token_key(options.key),
                                        .vocabulary = options.vocabulary});
   }
   CHistoryPair(const CHistoryPair&) = delete;

@@ -110,17 +110,6 @@ class TenantHistories {
     return &tenants_[slot];
   }
 
-  /// Returns the key of the table of next-token counts of a tenant with this key. It differs from the tenant's key,
-  /// because a reader of the table's snapshot can compute it; the tenant's key cannot be computed from it directly.
-  [[nodiscard]] static constexpr std::uint64_t next_token_key(std::uint64_t key) noexcept {
-    return detail::spread(~key) ^ key;
-  }
-  /// Returns the key of the table of ranked rows of a tenant with this key. It differs from next_token_key(), because
-  /// `spread` is reversible.
-  [[nodiscard]] static constexpr std::uint64_t ranked_row_key(std::uint64_t key) noexcept {
-    return detail::spread(~key - 1) ^ key;
-  }
-
   /// Returns the open tenant with this number, or nullptr if there is none.
   [[nodiscard]] Tenant* find(TenantId id) const noexcept {
     const std::size_t slot = id == nobody ? slots_ : slot_of(id);

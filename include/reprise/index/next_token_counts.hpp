@@ -13,6 +13,7 @@
 #include "reprise/index/detail/context_lines.hpp"
 #include "reprise/index/detail/next_token_line.hpp"
 #include "reprise/index/detail/next_token_word.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::inline v0 {
@@ -62,6 +63,10 @@ struct NextTokenOptions {
   std::uint32_t vocabulary = detail::NextTokenWord::most_tokens;
   friend bool operator==(const NextTokenOptions&, const NextTokenOptions&) = default;
 };
+
+/// Returns the key of the table that belongs to a history with this key. It differs from the history's key, because a
+/// reader of the table's snapshot can compute it; the history's key cannot be computed from it directly.
+[[nodiscard]] constexpr std::uint64_t next_token_key(std::uint64_t key) noexcept { return detail::spread(~key) ^ key; }
 
 /// Counts which tokens have followed the last token and the last two tokens, in a fixed number of bytes. It needs only
 /// committed text, no logits, and it outlives requests: a new session can use it before its first token.

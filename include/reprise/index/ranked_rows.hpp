@@ -12,6 +12,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
 #include "reprise/index/lookup_index.hpp"
+#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 
@@ -59,6 +60,12 @@ struct RankedRowsOptions {
   std::uint32_t vocabulary = std::uint32_t{1} << 31;
   friend bool operator==(const RankedRowsOptions&, const RankedRowsOptions&) = default;
 };
+
+/// Returns the key of the table that belongs to a history with this key. It differs from next_token_key(), because
+/// `spread` is reversible.
+[[nodiscard]] constexpr std::uint64_t ranked_row_key(std::uint64_t key) noexcept {
+  return detail::spread(~key - 1) ^ key;
+}
 
 /// Keeps the target's latest ranking after one token and after two tokens, in a fixed number of bytes. It outlives
 /// requests: at the end of a sequence, add() takes over the rows that a drafter was shown (NgramDrafter::rows()). The

@@ -18,7 +18,6 @@
 #include "reprise/history/history_types.hpp"
 #include "reprise/history/next_token_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
-#include "reprise/history/tenants.hpp"
 #include "reprise/index/next_token_counts.hpp"
 
 /// \file The functions of histories in the C interface.
@@ -36,7 +35,7 @@ namespace reprise::inline v0::c {
   NextTokenCounts counts;
   if (read->next_token_bytes != 0) {
     auto table = NextTokenCounts::make({.max_bytes = read->next_token_bytes,
-                                        .key = TenantHistories::next_token_key(options.key),
+                                        .key = next_token_key(options.key),
                                         .vocabulary = options.vocabulary});
     if (!table) return table.error();
     counts = *std::move(table);
