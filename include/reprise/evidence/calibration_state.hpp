@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace reprise::inline v0 {
 
@@ -27,10 +28,8 @@ struct CalibrationState {
   /// `by_length`, which apply to every source.
   std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
   /// Like `by_source`, but for tokens that only other datastores predict: the second to the fourth, or several of them.
-  /// Snapshots omit these biases, so they start at zero in each process.
   std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
-  /// Biases of next-token counts and rankings: by the other evidence for the token, and by their class. Snapshots omit
-  /// them.
+  /// Biases of next-token counts and rankings: by the other evidence for the token, and by their class.
   std::array<std::array<std::int32_t, next_token_classes>, next_token_groups> by_next{};
   std::int32_t slope = 0;             ///< learned change of slope; multiplies 0.3 times the log-odds of the vote
   TokenBiases by_previous{};          ///< biases by the previous token
@@ -43,6 +42,36 @@ struct CalibrationState {
   friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
 };
 
+namespace detail {
+
+/// Calls visit(x, y, ...) for the numbers at each index of one or more arrays of the same shape.
+template <class Visit, class First, class... Others>
+constexpr void visit_each(const Visit& visit, First& first, Others&... others) {
+  if constexpr (std::is_integral_v<First>) {
+    visit(first, others...);
+  } else {
+    for (std::size_t i = 0; i < first.size(); ++i) visit_each(visit, first[i], others[i]...);
+  }
+}
+/// Calls visit(x, y, ...) for each bias of one or more states, in declaration order. This list is the only one of the
+/// biases: snapshots fail to compile if a new field is missing here.
+template <class Visit, class... States>
+constexpr void for_each_bias(const Visit& visit, States&... states) {
+  const auto each = [&](auto bias) { visit_each(visit, states.*bias...); };
+  each(&CalibrationState::all);
+  each(&CalibrationState::by_length);
+  each(&CalibrationState::by_depth);
+  each(&CalibrationState::by_source);
+  each(&CalibrationState::by_store);
+  each(&CalibrationState::by_next);
+  each(&CalibrationState::slope);
+  each(&CalibrationState::by_previous);
+  each(&CalibrationState::by_token);
+  each(&CalibrationState::by_token_and_length);
+}
+
+}  // namespace detail
+
 /// Returns the mean of two states, each weighted by its `lessons` (at least 1, at most 2^20). The `lessons` of the
 /// result is the sum of both.
 constexpr CalibrationState merge(const CalibrationState& a, const CalibrationState& b) noexcept {
@@ -52,28 +81,10 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
   };
   const std::int64_t wa = weigh(a.lessons);
   const std::int64_t wb = weigh(b.lessons);
-  const auto mean = [&](std::int64_t x, std::int64_t y) {
-    return static_cast<std::int32_t>((x * wa + y * wb) / (wa + wb));
-  };
+  const auto mean = [&]<class T>(T x, T y) { return static_cast<T>((x * wa + y * wb) / (wa + wb)); };
   CalibrationState both;
-  both.all = mean(a.all, b.all);
-  for (std::size_t i = 0; i < both.by_length.size(); ++i) both.by_length[i] = mean(a.by_length[i], b.by_length[i]);
-  for (std::size_t i = 0; i < both.by_depth.size(); ++i) both.by_depth[i] = mean(a.by_depth[i], b.by_depth[i]);
-  for (std::size_t s = 0; s < both.by_source.size(); ++s)
-    for (std::size_t i = 0; i < CalibrationState::length_classes; ++i)
-      both.by_source[s][i] = mean(a.by_source[s][i], b.by_source[s][i]);
-  for (std::size_t s = 0; s < both.by_store.size(); ++s)
-    for (std::size_t i = 0; i < CalibrationState::length_classes; ++i)
-      both.by_store[s][i] = mean(a.by_store[s][i], b.by_store[s][i]);
-  for (std::size_t group = 0; group < both.by_next.size(); ++group)
-    for (std::size_t i = 0; i < both.by_next[group].size(); ++i)
-      both.by_next[group][i] = mean(a.by_next[group][i], b.by_next[group][i]);
-  both.slope = mean(a.slope, b.slope);
-  for (const auto table :
-       {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
-    for (std::size_t i = 0; i < CalibrationState::token_classes; ++i)
-      (both.*table)[i] = static_cast<std::int16_t>(mean((a.*table)[i], (b.*table)[i]));
-  both.recent = static_cast<std::uint32_t>(mean(a.recent, b.recent));
+  detail::for_each_bias([&](auto& bias, auto x, auto y) { bias = mean(x, y); }, both, a, b);
+  both.recent = mean(a.recent, b.recent);
   both.lessons = a.lessons + b.lessons;
   return both;
 }

@@ -11,8 +11,8 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 

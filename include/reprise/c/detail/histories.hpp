@@ -34,9 +34,8 @@ namespace reprise::inline v0::c {
   if (!store) return store.error();
   NextTokenCounts counts;
   if (read->next_token_bytes != 0) {
-    auto table = NextTokenCounts::make({.max_bytes = read->next_token_bytes,
-                                        .key = next_token_key(options.key),
-                                        .vocabulary = options.vocabulary});
+    auto table = NextTokenCounts::make(
+        {.max_bytes = read->next_token_bytes, .key = next_token_key(options.key), .vocabulary = options.vocabulary});
     if (!table) return table.error();
     counts = *std::move(table);
   }

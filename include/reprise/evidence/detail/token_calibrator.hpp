@@ -91,19 +91,8 @@ class TokenCalibrator {
 
   /// Accepts any state: values outside the bounds of learning are clamped to these bounds.
   explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept : state_(state) {
-    adjust(state_.all, 0, limit);
+    for_each_bias([](auto& bias) { adjust(bias, 0); }, state_);
     adjust(state_.slope, 0, slope_limit);
-    for (std::int32_t& bias : state_.by_length) adjust(bias, 0, limit);
-    for (std::int32_t& bias : state_.by_depth) adjust(bias, 0, limit);
-    for (auto& biases : state_.by_source)
-      for (std::int32_t& bias : biases) adjust(bias, 0, limit);
-    for (auto& biases : state_.by_store)
-      for (std::int32_t& bias : biases) adjust(bias, 0, limit);
-    for (auto& biases : state_.by_next)
-      for (std::int32_t& bias : biases) adjust(bias, 0, limit);
-    for (const auto table :
-         {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
-      for (std::int16_t& bias : state_.*table) adjust(bias, 0);
     state_.recent = std::min<std::uint32_t>(state_.recent, most_recent);
   }
 
@@ -154,14 +143,13 @@ class TokenCalibrator {
     const std::int32_t error =
         wanted - static_cast<std::int32_t>(rescaled<ProbabilityScale, ErrorScale>(sample.probability.raw()));
     const std::int32_t step = rescaled<StepScale, BiasScale>(error * rate);
-    adjust(state_.all, step, limit);
-    adjust(state_.by_length[sample.length], step, limit);
+    adjust(state_.all, step);
+    adjust(state_.by_length[sample.length], step);
     if (sample.next.known())
       for (const std::uint8_t known : sample.next.classes)
-        if (known != NextTokenEvidence::unknown) adjust(state_.by_next[sample.group][known], step, limit);
-    adjust(state_.by_depth[sample.depth], step, limit);
-    if (sample.source != EvidenceSource::context)
-      adjust(source_biases(state_, sample.source)[sample.length], 2 * step, limit);
+        if (known != NextTokenEvidence::unknown) adjust(state_.by_next[sample.group][known], step);
+    adjust(state_.by_depth[sample.depth], step);
+    if (sample.source != EvidenceSource::context) adjust(source_biases(state_, sample.source)[sample.length], 2 * step);
     adjust(state_.slope, LogOddsScale::multiply(step, steepness(sample.vote)), slope_limit);
     // Each single token is rare, so its bias must be learned faster.
     adjust(state_.by_previous[sample.previous], 6 * step);
@@ -284,7 +272,7 @@ class TokenCalibrator {
     return LogOddsScale::between<std::int32_t>(curve_values[knot], curve_values[knot + 1],
                                                LogOddsScale::fraction(shifted));
   }
-  static constexpr void adjust(std::int32_t& bias, std::int32_t step, std::int32_t most) noexcept {
+  static constexpr void adjust(std::int32_t& bias, std::int32_t step, std::int32_t most = limit) noexcept {
     bias = std::clamp(bias + step, -most, most);
   }
   static constexpr void adjust(std::int16_t& bias, std::int32_t step) noexcept {
