@@ -107,22 +107,15 @@ class NextTokenCounts {
   /// Allocates the memory and returns an empty table. Errors: out_of_memory; size_out_of_range if max_bytes is too
   /// small for one line (`limit`: the bytes needed).
   static Result<NextTokenCounts> make(const NextTokenOptions& options = {}) noexcept {
-    const std::size_t lines = detail::ContextLines::lines_in(options.max_bytes);
-    if (lines == 0)
-      return Error{ErrorCode::size_out_of_range, "NextTokenOptions::max_bytes is too small for one line: increase it",
-                   options.max_bytes, line_bytes};
-    NextTokenCounts made;
-    if (!made.table_.allocate(options.key, lines))
-      return Error{ErrorCode::out_of_memory, "there is no memory for NextTokenOptions::max_bytes: decrease it",
-                   options.max_bytes, 0};
-    made.options_ = options;
-    return made;
+    auto lines = detail::ContextLines::make(options.max_bytes, options.key);
+    if (!lines) return lines.error();
+    return NextTokenCounts(options, *std::move(lines), 0);
   }
   NextTokenCounts(NextTokenCounts&& other) noexcept
-      : options_(other.options_), table_(std::move(other.table_)), evictions_(std::exchange(other.evictions_, 0)) {}
+      : options_(other.options_), lines_(std::move(other.lines_)), evictions_(std::exchange(other.evictions_, 0)) {}
   NextTokenCounts& operator=(NextTokenCounts&& other) noexcept {
     options_ = other.options_;
-    table_ = std::move(other.table_);
+    lines_ = std::move(other.lines_);
     evictions_ = std::exchange(other.evictions_, 0);
     return *this;
   }
@@ -131,32 +124,29 @@ class NextTokenCounts {
   /// Returns a table with the same options and counts. Call it on the writer's thread, or while nobody writes. Error:
   /// out_of_memory.
   [[nodiscard]] Result<NextTokenCounts> copy() const noexcept {
-    if (lines() == 0) return NextTokenCounts();
-    auto made = make(options_);
-    if (!made) return made.error();
-    for (std::size_t line = 0; line < lines(); ++line) made->store(line, words(line));
-    made->evictions_ = evictions_;
-    return made;
+    auto lines = lines_.copy();
+    if (!lines) return lines.error();
+    return NextTokenCounts(options_, *std::move(lines), evictions_);
   }
 
   // For readers.
 
   /// Returns the tokens that have followed `last`.
-  [[nodiscard]] NextTokens next(Token last) const noexcept { return read(table_.place_of(last)); }
+  [[nodiscard]] NextTokens next(Token last) const noexcept { return read(lines_.place_of(last)); }
   /// Returns the tokens that have followed `before_last` and `last`.
   [[nodiscard]] NextTokens next(Token before_last, Token last) const noexcept {
-    return read(table_.place_of(before_last, last));
+    return read(lines_.place_of(before_last, last));
   }
   /// Prefetches the line that next() with the same arguments reads.
-  void prefetch(Token last) const noexcept { table_.prefetch(table_.place_of(last)); }
-  void prefetch(Token before_last, Token last) const noexcept { table_.prefetch(table_.place_of(before_last, last)); }
+  void prefetch(Token last) const noexcept { lines_.prefetch(lines_.place_of(last)); }
+  void prefetch(Token before_last, Token last) const noexcept { lines_.prefetch(lines_.place_of(before_last, last)); }
 
   [[nodiscard]] const NextTokenOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * line_bytes; }
-  [[nodiscard]] std::size_t lines() const noexcept { return table_.lines(); }
+  [[nodiscard]] std::size_t lines() const noexcept { return lines_.lines(); }
   /// Returns the contents of a line, for snapshots and tests. Requires line < lines().
   [[nodiscard]] Words words(std::size_t line) const noexcept {
-    const detail::ContextLines::Words bits = table_.words(line);
+    const detail::ContextLines::Words bits = lines_.words(line);
     Words words;
     std::transform(bits.begin(), bits.end(), words.begin(), detail::NextTokenWord::from_bits);
     return words;
@@ -181,21 +171,18 @@ class NextTokenCounts {
   }
   /// Counts `next` after `last`. Counts nothing if one of them is outside the vocabulary.
   void add(Token last, Token next) noexcept {
-    if (knows(last) && knows(next)) add_to(table_.place_of(last), next);
+    if (knows(last) && knows(next)) add_to(lines_.place_of(last), next);
   }
   /// Counts `next` after `before_last` and `last`. Counts nothing if one of them is outside the vocabulary.
   void add(Token before_last, Token last, Token next) noexcept {
-    if (knows(before_last) && knows(last) && knows(next)) add_to(table_.place_of(before_last, last), next);
+    if (knows(before_last) && knows(last) && knows(next)) add_to(lines_.place_of(before_last, last), next);
   }
 
   /// Adds the counts of another table, whose writer may be at work. Counts of tokens outside the vocabulary of this
   /// table are added too. The result is the same in both directions, except for evictions(). Error: invalid_argument if
   /// the tables have different keys or numbers of lines (`value`: lines of the other, `limit`: lines of this table).
   Result<void> merge(const NextTokenCounts& other) noexcept {
-    if (other.lines() != lines() || other.options_.key != options_.key)
-      return Error{ErrorCode::invalid_argument,
-                   "only tables with the same key and the same max_bytes can be merged: make both with equal options",
-                   other.lines(), lines()};
+    if (const auto same = lines_.check_mergeable(other.lines_); !same) return same;
     for (std::size_t line = 0; line < lines(); ++line) merge_line(line, other.words(line));
     return {};
   }
@@ -214,6 +201,9 @@ class NextTokenCounts {
  private:
   using Place = detail::ContextLines::Place;
 
+  NextTokenCounts(const NextTokenOptions& options, detail::ContextLines lines, std::uint64_t evictions) noexcept
+      : options_(options), lines_(std::move(lines)), evictions_(evictions) {}
+
   [[nodiscard]] bool knows(Token token) const noexcept {
     return lines() != 0 &&
            static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, detail::NextTokenWord::most_tokens);
@@ -223,7 +213,7 @@ class NextTokenCounts {
     std::array<NextToken, words_per_line> listed;
     std::size_t size = 0;
     std::uint32_t unlisted = 0;
-    for (const std::uint64_t bits : table_.words(place.line(lines()))) {
+    for (const std::uint64_t bits : lines_.words(place.line(lines()))) {
       const detail::NextTokenWord word = detail::NextTokenWord::from_bits(bits);
       const bool wanted = word.has_tag(place.tag());
       const bool is_token = !word.is_unlisted();
@@ -237,7 +227,7 @@ class NextTokenCounts {
     detail::ContextLines::Words bits;
     std::transform(changed.begin(), changed.end(), bits.begin(),
                    [](detail::NextTokenWord word) { return word.bits(); });
-    table_.store(line, bits);
+    lines_.store(line, bits);
   }
   void add_to(Place place, Token next) noexcept {
     const std::size_t line = place.line(lines());
@@ -262,7 +252,7 @@ class NextTokenCounts {
   }
 
   NextTokenOptions options_;
-  detail::ContextLines table_;
+  detail::ContextLines lines_;
   std::uint64_t evictions_ = 0;
 };
 

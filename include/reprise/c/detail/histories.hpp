@@ -87,7 +87,7 @@ namespace reprise::inline v0::c {
   // The table is checked first and loaded last, so that refused bytes change nothing.
   bool counted = false;
   if (const auto section = reader->section(SectionKind::next_tokens); section && history.next_tokens.lines() != 0) {
-    const auto valid = detail::check_next_tokens(*section, history.next_tokens.options(), history.next_tokens.lines());
+    const auto valid = detail::check_table<detail::NextTokenSection>(*section, history.next_tokens);
     if (!valid && valid.error().code != ErrorCode::other_table) return valid;
     counted = valid.has_value();
   }
