@@ -1,7 +1,7 @@
-# SPDX-License-Identifier: Apache-2.0
-# The tests of the library, its C interface and its Python package.
+#SPDX - License - Identifier : Apache - 2.0
+#The tests of the library, its C interface and its Python package.
 
-# A program for each layer: reprise-core-tests holds core/*.test.cpp.
+#A program for each layer : reprise - core - tests holds core/*.test.cpp.
 function(reprise_add_layer_tests layer)
   list(TRANSFORM ARGN PREPEND ${layer}/)
   list(TRANSFORM ARGN APPEND .test.cpp)
@@ -37,8 +37,6 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   stats
-  reliability
-  report_words
   statistics
   statistics_text
 )
@@ -56,7 +54,6 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   evidence
-  acceptance_calibrator
   claim_calibrator
   hit_rate
   isotonic
@@ -128,23 +125,23 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   loop
+  accepted_path
   attention
-  constraint
-  draft_limit
   follower
   generate
   grammar
   open_round
+  open_round_limits
   pass_intervals
   pass_limits
   round
+  select_nodes
   sequence
   session
   session_checkpoints
   session_rebase
   session_trees
   settings
-  ticketed_round
 )
 reprise_add_layer_tests(
   batch
@@ -159,8 +156,6 @@ reprise_add_layer_tests(
   grouped_release
   lookahead_drafter
   ngram_pool
-  published_token_recycling_drafter
-  racer_drafter
   repetition_gate
   rest_drafter
   token_recycling_drafter
@@ -259,8 +254,6 @@ reprise_add_tests(
   draft/any_strategy.allocation.test.cpp
   draft/draft_sources.allocation.test.cpp
   extras/lookahead_drafter.allocation.test.cpp
-  extras/published_token_recycling_drafter.allocation.test.cpp
-  extras/racer_drafter.allocation.test.cpp
   extras/rest_drafter.allocation.test.cpp
   draft/model_drafter.allocation.test.cpp
   draft/ngram_drafter.allocation.test.cpp

@@ -16,7 +16,7 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/loop/generate.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::speculator_test {

@@ -25,6 +25,8 @@ reprise_add_tests(
   common/options.test.cpp
   common/table.test.cpp
   common/text.test.cpp
+  peers/published_token_recycling_drafter.test.cpp
+  peers/racer_drafter.test.cpp
   replay/advice.test.cpp
   replay/bundled_counts.test.cpp
   replay/ceiling.test.cpp
@@ -42,6 +44,7 @@ reprise_add_tests(
   replay/past.test.cpp
   replay/readme_table.test.cpp
   replay/rebase.test.cpp
+  replay/reliability.test.cpp
   replay/replay.test.cpp
   replay/replay_control.test.cpp
   replay/seeds.test.cpp
@@ -60,6 +63,17 @@ reprise_add_tests(
   SHARDS 2
 )
 target_link_libraries(reprise-replay-tests PRIVATE reprise-replay-lib reprise-server-lib reprise-index-lib)
+
+# A separate program, because it replaces the global operator new.
+set_source_files_properties(support/allocation_counter.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+reprise_add_tests(
+  tools
+  reprise-peers-allocation-tests
+  peers/published_token_recycling_drafter.allocation.test.cpp
+  peers/racer_drafter.allocation.test.cpp
+  support/allocation_counter.cpp
+)
+target_link_libraries(reprise-peers-allocation-tests PRIVATE reprise-bench-common)
 
 # reprise-llama built with the stand-in, so that neither llama.cpp nor a model is needed.
 include(${PROJECT_SOURCE_DIR}/bench/llama/library.cmake)

@@ -12,7 +12,6 @@
 #include "replay/loss_window.hpp"
 #include "replay/page_html.hpp"
 #include "replay/page_parts.hpp"
-#include "reprise/core/fixed_point.hpp"
 
 namespace reprise::llama {
 namespace {

@@ -10,6 +10,7 @@
 #include "common/input_error.hpp"
 #include "conversation.hpp"
 #include "llama_verifier.hpp"
+#include "peers/racer_drafter.hpp"
 #include "recorded_verifier.hpp"
 #include "replay/control_spec.hpp"
 #include "replay/past.hpp"
@@ -18,7 +19,6 @@
 #include "replay/trace.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/no_drafter.hpp"
-#include "reprise/extras/racer_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 
@@ -205,7 +205,7 @@ class RequestRunner {
     prompt_rows_ = {};
     first_prompt_row_ = anew ? 0 : session_.cached();
     // RACER's authors also use the rows of prompts.
-    const bool ranks = session_.strategy().get<RacerDrafter>() != nullptr ||
+    const bool ranks = session_.strategy().get<peers::RacerDrafter>() != nullptr ||
                        (settings_.prompt_rows && session_.strategy().top_k_wanted() != 0);
     check(ranks ? prefill_with_rows(tokens) : verifier_.prefill(tokens), index);
   }

@@ -15,10 +15,10 @@
 #include "generate.hpp"
 #include "replay/pass_record.hpp"
 #include "replay/pass_tally.hpp"
+#include "replay/reliability.hpp"
 #include "replay/trace.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/outcome.hpp"
-#include "reprise/stats/reliability.hpp"
 
 namespace reprise::llama {
 
@@ -39,7 +39,7 @@ class PassNotes {
 
   /// Costs are in nanoseconds.
   [[nodiscard]] const replay::PassSums& sums() const { return sums_; }
-  [[nodiscard]] const Reliability& reliability() const { return reliability_; }
+  [[nodiscard]] const replay::Reliability& reliability() const { return reliability_; }
   [[nodiscard]] std::span<const Timed> session() const { return session_; }
 
   /// The passes with the same number of rows.
@@ -56,7 +56,7 @@ class PassNotes {
 
  private:
   replay::PassSums sums_;
-  Reliability reliability_;
+  replay::Reliability reliability_;
   std::map<std::size_t, Width> widths_;  // by rows
   std::vector<Timed> session_;
   std::uint64_t position_ = 0;  // output tokens of the run before the pass

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of adding a token to TokenCounts, and of removing it.
-#include "reprise/index/token_counts.hpp"
+#include "reprise/index/detail/token_counts.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -32,7 +32,7 @@ std::vector<Token> text(const std::string& kind, std::size_t length) {
 
 void add(benchmark::State& state, const std::string& kind) {
   const std::vector<Token> tokens = text(kind, static_cast<std::size_t>(state.range(0)));
-  TokenCounts counts;
+  detail::TokenCounts counts;
   for (const Token token : tokens) counts.add(token);
   for (auto step : state) {
     state.PauseTiming();
@@ -48,7 +48,7 @@ void add(benchmark::State& state, const std::string& kind) {
 void remove(benchmark::State& state, const std::string& kind) {
   const std::vector<Token> tokens = text(kind, static_cast<std::size_t>(state.range(0)));
   const auto last = TokenSpan(tokens).last(static_cast<std::size_t>(state.range(1)));
-  TokenCounts counts;
+  detail::TokenCounts counts;
   for (const Token token : tokens) counts.add(token);
   for (auto step : state) {
     counts.remove(last);

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "reprise/core/capabilities.hpp"
-#include "reprise/core/fixed_point.hpp"
 
 namespace reprise::replay {
 

@@ -11,7 +11,8 @@
 
 #include "common/text.hpp"
 #include "page_html.hpp"
-#include "reprise/stats/report_words.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -151,9 +152,8 @@ std::string by_source(const PassSums& sums) {
   for (std::size_t i = 0; i < draft_source_count; ++i) {
     const PassSums::Drafted& source = sums.by_source[i];
     if (source.proposed == 0) continue;
-    table.rows.push_back({html(report_word(static_cast<DraftSource>(i))), grouped(source.sent),
-                          grouped(source.accepted), share(source.accepted, source.sent),
-                          share(source.accepted, sums.tokens)});
+    table.rows.push_back({html(to_string(static_cast<DraftSource>(i))), grouped(source.sent), grouped(source.accepted),
+                          share(source.accepted, source.sent), share(source.accepted, sums.tokens)});
   }
   const std::uint64_t own = sums.tokens - std::min(sums.drafted.accepted, sums.tokens);
   table.rows.push_back({"the model's own", "–", "–", "–", share(own, sums.tokens)});
@@ -188,7 +188,7 @@ std::string cut_reasons(const PassSums& sums) {
                   {},
                   1};
   for (const std::size_t i : order)
-    table.rows.push_back({"<code>" + html(report_word(static_cast<Cut>(i))) + "</code>",
+    table.rows.push_back({"<code>" + html(to_string(static_cast<Cut>(i))) + "</code>",
                           html(meaning(static_cast<Cut>(i))), grouped(sums.passes[i]), share(sums.passes[i], passes),
                           grouped(sums.withheld[i])});
   return table.text();

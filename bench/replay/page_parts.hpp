@@ -11,7 +11,7 @@
 
 #include "page_figures.hpp"
 #include "pass_tally.hpp"
-#include "reprise/stats/reliability.hpp"
+#include "reliability.hpp"
 
 /// \file The parts that the pages of reprise-replay and of reprise-llama have in common, as HTML.
 namespace reprise::replay {

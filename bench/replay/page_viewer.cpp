@@ -5,7 +5,8 @@
 #include <string>
 
 #include "common/text.hpp"
-#include "reprise/stats/report_words.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -17,9 +18,9 @@ constexpr std::size_t prompt_tail = 32;
 
 void ViewerJson::write(std::span<const ViewedSession> sessions) {
   json_.member("prefilled", prefilled_).key("sources").begin_array();
-  for (std::size_t i = 0; i < draft_source_count; ++i) json_.value(report_word(static_cast<DraftSource>(i)));
+  for (std::size_t i = 0; i < draft_source_count; ++i) json_.value(to_string(static_cast<DraftSource>(i)));
   json_.end().key("cuts").begin_array();
-  for (std::size_t i = 0; i < cut_count; ++i) json_.value(report_word(static_cast<Cut>(i)));
+  for (std::size_t i = 0; i < cut_count; ++i) json_.value(to_string(static_cast<Cut>(i)));
   json_.end().key("sessions").begin_array();
   for (const ViewedSession& viewed : sessions) session(viewed);
   json_.end().key("words").begin_object();

@@ -9,10 +9,12 @@
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/naive_index.hpp"
+#include "support/naive_index.hpp"
 
 namespace reprise::replay {
 namespace {
+
+using testing::NaiveIndex;
 
 /// Takes over the calibration and the shown rows if the strategy is a drafter over this index.
 template <class Index>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reprise/draft/any_strategy.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
 #include "reprise/extras/token_table.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/index/next_token_counts.hpp"

@@ -12,12 +12,12 @@
 #include "control_spec.hpp"
 #include "cost_curve.hpp"
 #include "pass_watcher.hpp"
+#include "reliability.hpp"
 #include "replay_control.hpp"
 #include "replay_settings.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/any_strategy.hpp"
-#include "reprise/stats/reliability.hpp"
 #include "timed_strategy.hpp"
 #include "trace.hpp"
 

@@ -11,8 +11,8 @@
 #include "common/json_writer.hpp"
 #include "common/text.hpp"
 #include "report_fields.hpp"
+#include "reprise/core/outcome.hpp"
 #include "reprise/core/version.hpp"
-#include "reprise/stats/report_words.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -28,7 +28,7 @@ std::string cuts(const Counts& counts) {
   std::ostringstream text;
   tools::JsonWriter json(text);
   json.begin_object();
-  for (std::size_t i = 0; i < cut_count; ++i) json.member(report_word(static_cast<Cut>(i)), counts.cuts[i]);
+  for (std::size_t i = 0; i < cut_count; ++i) json.member(to_string(static_cast<Cut>(i)), counts.cuts[i]);
   json.end();
   return text.str();
 }

@@ -11,7 +11,7 @@
 #include "common/text.hpp"
 #include "common/utf8.hpp"
 #include "report.hpp"
-#include "reprise/stats/report_words.hpp"
+#include "reprise/core/outcome.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -50,8 +50,8 @@ void write_reasons(std::ostream& out, const Row& row, const std::string& name, c
   std::string line = name + ":";
   for (const auto& [passes, cut] : reasons) {
     const double share = 100 * static_cast<double>(passes) / static_cast<double>(row.counts.passes);
-    const std::string one = " " + std::string(report_word(static_cast<Cut>(cut))) + " " + tools::decimal(share, 1) +
-                            "%" + (&reasons.back().second == &cut ? "" : ",");
+    const std::string one = " " + std::string(to_string(static_cast<Cut>(cut))) + " " + tools::decimal(share, 1) + "%" +
+                            (&reasons.back().second == &cut ? "" : ",");
     if (tools::utf8_columns(line) + one.size() > style.columns) {
       out << line << "\n";
       line = "   ";

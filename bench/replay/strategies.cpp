@@ -9,23 +9,25 @@
 
 #include "common/input_error.hpp"
 #include "common/number.hpp"
+#include "peers/published_token_recycling_drafter.hpp"
+#include "peers/racer_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/presets.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
-#include "reprise/extras/published_token_recycling_drafter.hpp"
-#include "reprise/extras/racer_drafter.hpp"
 #include "reprise/extras/rest_drafter.hpp"
 #include "reprise/extras/token_table.hpp"
 #include "reprise/extras/token_table_presets.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
-#include "reprise/testing/naive_index.hpp"
+#include "support/hostile_strategy.hpp"
+#include "support/naive_index.hpp"
 #include "table_strategy.hpp"
 
 namespace reprise::replay {
 namespace {
+
+using testing::NaiveIndex;
 
 constexpr std::int64_t longest_ngram = NgramOrders::largest;
 constexpr std::int64_t most_drafted = 32;         // a replay sends at most this many in one pass
@@ -154,17 +156,17 @@ AnyStrategy make_token_table(const Settings& settings, Past* past) {
 
 AnyStrategy make_token_recycling(const Settings&, Past* past) {
   if (past != nullptr && past->strategy) return *past->strategy;
-  return PublishedTokenRecyclingDrafter();
+  return peers::PublishedTokenRecyclingDrafter();
 }
 
 AnyStrategy make_racer(const Settings& settings, Past* past) {
   if (past != nullptr && past->strategy) return *past->strategy;
-  RacerOptions options;
+  peers::RacerOptions options;
   options.nodes = length(settings, "nodes");
   options.ngram = length(settings, "ngram");
   options.trie_nodes = length(settings, "trie");
   options.refill = settings.word("refill") == "yes";
-  return RacerDrafter::make(options).value();  // the keys have the same limits
+  return peers::RacerDrafter::make(options).value();  // the keys have the same limits
 }
 
 /// The datastore of methods that draft from nothing else: the first corpus, or the past. Empty without both.
@@ -268,17 +270,17 @@ std::vector<StrategyInfo> ranked_methods() {
        false,
        &make_token_recycling,
        Remembers::strategy,
-       PublishedTokenRecyclingDrafter::max_nodes},
+       peers::PublishedTokenRecyclingDrafter::max_nodes},
       {"racer",
        "RACER as published: retrieval from a trie of n-grams, then the top-k rows of the target",
-       {{"nodes", "63", "most tokens drafted", 1, RacerDrafter::max_nodes},
+       {{"nodes", "63", "most tokens drafted", 1, peers::RacerDrafter::max_nodes},
         {"ngram", "10", "length of the n-grams in the trie", 2, longest_ngram},
         {"trie", "10000", "nodes of the trie", longest_ngram + 2, std::int64_t{1} << 24},
         {"refill", "yes", "fills the draft up to its size (SGLang's port)", 0, 0, {"yes", "no"}}},
        false,
        &make_racer,
        Remembers::strategy,
-       RacerDrafter::max_nodes},
+       peers::RacerDrafter::max_nodes},
   };
 }
 

@@ -9,8 +9,8 @@
 #include <functional>
 #include <utility>
 
+#include "reliability.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/stats/reliability.hpp"
 
 namespace reprise::replay {
 

@@ -59,7 +59,6 @@ std::size_t allocations_of(BatchOptions options) {
 
 TEST(BatchMemory, IsNotAskedForAfterReserve) {
   EXPECT_EQ(allocations_of({.curve = CostCurve::linear(0.001)}), 0U);
-  EXPECT_EQ(allocations_of({.uniform = true}), 0U);
   EXPECT_EQ(allocations_of({}), 0U);
 }
 

@@ -19,9 +19,9 @@
 #include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/plain_decoding.hpp"
 
 namespace reprise::testing::batched_loop_test {
@@ -42,8 +42,7 @@ AnyStrategy strategy_of(std::size_t kind, std::uint64_t seed) {
 
 /// A sequence, its engine, and its output under plain decoding.
 struct Member {
-  Member(std::uint64_t seed, std::size_t kind, bool failing)
-      : random(seed), session(strategy_of(kind, seed)), trusted(kind % 4 == 0) {
+  Member(std::uint64_t seed, std::size_t kind, bool failing) : random(seed), session(strategy_of(kind, seed)) {
     options.seed = seed;
     options.order = 1 + random.below(2);
     options.vocabulary = static_cast<Token>(4 + random.below(12));
@@ -82,9 +81,7 @@ struct Member {
   Limits limits;
   PlainTurn expected;
   Session<AnyStrategy> session;
-  bool trusted;
   ScriptedVerifier engine;
-  AcceptanceCalibrator credit;
   Pass pass;
 };
 
@@ -116,7 +113,6 @@ class BatchedLoop {
     if (random.chance(30)) options.curve = CostCurve::linear(0);
     if (random.chance(30)) options.max_rows = 2 + random.below(20);
     options.max_nodes = 1 + random.below(16);
-    options.uniform = random.chance(30);
     if (random.chance(30)) options.widths = {1, 2, 4, 9, 16, 40};
     return options;
   }
@@ -148,7 +144,7 @@ class BatchedLoop {
     for (const auto& member : members_) {
       const auto offer = member->session.offer();
       ASSERT_TRUE(offer);
-      entries_.push_back({*offer, member->session.context().size(), member->trusted ? nullptr : &member->credit});
+      entries_.push_back({*offer, member->session.context().size()});
     }
     BatchPlan plan = planner_.plan(entries_);
     if (random_.chance(20)) plan = planner_.shrink(members_.size() + random_.below(4));
@@ -163,7 +159,7 @@ class BatchedLoop {
       ASSERT_TRUE(pass);
       ASSERT_LE(pass->drafted, plan.nodes[i]);
       member.pass = *pass;
-      ASSERT_TRUE(packer_.add(static_cast<BatchSlot>(i), *pass, member.session.context().size(), plan.row_width));
+      ASSERT_TRUE(packer_.add(static_cast<BatchSlot>(i), *pass, member.session.context().size()));
     }
     ASSERT_TRUE(packer_.pad_to(plan.width));
     ASSERT_EQ(packer_.batch().rows(), plan.width);
@@ -196,7 +192,6 @@ class BatchedLoop {
       ASSERT_TRUE(decision);
       ASSERT_TRUE(member.engine.commit_rows(decision->rows));
       committed_.back() = decision->tokens.size();
-      member.credit.learn(pass.drafted, decision->accepted);
       ASSERT_TRUE(member.session.commit(pass.ticket));
     }
     planner_.learn(committed_, std::chrono::microseconds(1000 + 10 * batch.rows()));

@@ -92,8 +92,6 @@ TEST(BatchPlanner, PlansAnEmptyBatch) {
   EXPECT_EQ(plan.rows, 0U);
   planner.learn({});
   EXPECT_EQ(planner.plan({}, 12).rows, 12U) << "rows of others";
-  BatchPlanner uniform({.uniform = true});
-  EXPECT_EQ(uniform.plan({}).rows, 0U);
 }
 
 // ---- against brute force -----------------------------------------------------------------------------------------
@@ -127,10 +125,7 @@ class Objective {
   [[nodiscard]] double operator()(const std::vector<std::size_t>& nodes) const {
     std::size_t drafted = 0;
     for (const std::size_t n : nodes) drafted += n;
-    return value(nodes, drafted);
-  }
-  [[nodiscard]] double value(const std::vector<std::size_t>& nodes, std::size_t rows) const {
-    return worth(nodes) - price_ * std::log(cost(rows));
+    return worth(nodes) - price_ * std::log(cost(drafted));
   }
   /// Visits every choice of a prefix of each draft.
   template <class Visit>
@@ -389,55 +384,6 @@ TEST(BatchPlanner, FillsThePaddingUpToAnAllowedWidth) {
   EXPECT_EQ(two.plan(drafts.entries()).drafted, 0U) << "no width for more";
 }
 
-TEST(BatchPlanner, UniformRowsHaveOneWidthForAll) {
-  Drafts drafts;
-  drafts.chain({90, 80, 70, 10});
-  drafts.chain({});
-  drafts.chain({95, 90, 20, 10}).offer.pending = 2;
-  const CostCurve curve = CostCurve::linear(0.03);
-  BatchPlanner planner({.curve = curve, .uniform = true});
-  const BatchPlan plan = planner.plan(drafts.entries());
-  EXPECT_GT(plan.row_width, 2U);
-  EXPECT_EQ(plan.width, 3 * plan.row_width);
-  EXPECT_EQ(plan.nodes[0], std::min<std::size_t>(4, plan.row_width - 1));
-  EXPECT_EQ(plan.nodes[1], 0U);
-  EXPECT_EQ(plan.nodes[2], plan.row_width - 2);
-  EXPECT_EQ(plan.rows, 4U + plan.drafted);
-
-  BatchPlanner graphs({.curve = curve, .widths = {1, 4}, .uniform = true});
-  EXPECT_EQ(graphs.plan(drafts.entries()).row_width, 4U);
-  EXPECT_EQ(graphs.shrink(11).row_width, 0U) << "no width fits: no drafts";
-  EXPECT_EQ(graphs.shrink(11).drafted, 0U);
-  BatchPlanner dear({.curve = CostCurve::linear(0.5), .uniform = true});
-  EXPECT_EQ(dear.plan(drafts.entries()).drafted, 0U);
-}
-
-TEST(BatchPlanner, UniformRowsAreTheBestWidth) {
-  Random random(13);
-  for (int round = 0; round < 500; ++round) {
-    Drafts drafts;
-    const std::size_t sequences = 1 + random.below(5);
-    for (std::size_t i = 0; i < sequences; ++i) drafts.random(random, 8);
-    const CostCurve curve = random_curve(random);
-    const Objective objective(drafts, curve);
-    BatchPlanner planner({.curve = curve, .uniform = true});
-    const BatchPlan plan = planner.plan(drafts.entries());
-    const auto value = [&](std::size_t width) {
-      std::vector<std::size_t> nodes;
-      for (const BatchEntry& entry : drafts.entries())
-        nodes.push_back(std::min(width - 1, entry.offer.sendable.size()));
-      return objective.value(nodes, sequences * (width - 1));
-    };
-    double best = 0;
-    for (std::size_t width = 2; width < 12; ++width) best = std::max(best, value(width));
-    ASSERT_GE(value(std::max<std::size_t>(plan.row_width, 1)), best - 0.05 * static_cast<double>(sequences));
-    ASSERT_EQ(plan.width, plan.row_width == 0 ? sequences : sequences * plan.row_width);
-    for (std::size_t i = 0; i < sequences; ++i)
-      ASSERT_EQ(plan.nodes[i],
-                plan.row_width == 0 ? 0 : std::min(plan.row_width - 1, drafts.entries()[i].offer.sendable.size()));
-  }
-}
-
 // ---- not losing --------------------------------------------------------------------------------------------------
 
 TEST(BatchPlanner, StrategiesThatAreAlwaysWrongLoseTenPlainPassesAtMost) {
@@ -461,21 +407,6 @@ TEST(BatchPlanner, StrategiesThatAreAlwaysWrongLoseTenPlainPassesAtMost) {
       ASSERT_LE(lost, 10.0);
     }
   }
-}
-
-TEST(BatchPlanner, CreditKeepsAStrategyThatClaimsTooMuchFromTakingTheRowsOfOthers) {
-  Drafts drafts;
-  AcceptanceCalibrator credit;
-  drafts.chain({100, 100, 100, 100, 100, 100});
-  drafts.chain({70, 60});
-  BatchPlanner planner = rows_alone(2 + 3);
-  EXPECT_THAT(numbers(planner.plan(drafts.entries())), ElementsAre(2, 1)) << "taken at its word";
-  std::vector<BatchEntry> entries(drafts.entries().begin(), drafts.entries().end());
-  entries[0].credit = &credit;
-  for (int pass = 0; pass < 20; ++pass) credit.learn(planner.plan(entries).nodes[0], 0);
-  EXPECT_THAT(numbers(planner.plan(entries)), ElementsAre(1, 2));
-  for (int pass = 0; pass < 100; ++pass) credit.learn(3, 3);
-  EXPECT_THAT(numbers(planner.plan(entries)), ElementsAre(2, 1)) << "it has earned its rows back";
 }
 
 TEST(BatchPlanner, AFailedSequenceCountsAsPlain) {
@@ -538,38 +469,34 @@ TEST(BatchPlanner, WithoutTimesADraftedRowCostsATwentieth) {
 
 TEST(BatchPlanner, WhetherASampledTokenIsSentDoesNotDependOnLaterOnes) {
   Random random(17);
-  for (const bool uniform : {false, true}) {
-    for (int round = 0; round < 2000; ++round) {
-      const CostCurve curve = random_curve(random);
-      BatchOptions options{.curve = curve, .max_rows = 4 + random.below(10), .uniform = uniform};
-      if (random.chance(50)) options.widths = {4, 8, 12};
-      if (uniform) options.max_rows = unlimited;
-      if (uniform) options.widths = {1, 4, 7};
-      BatchPlanner planner(options);
-      if (random.chance(50)) {  // with some history
-        Drafts before;
-        before.random(random, 4);
-        static_cast<void>(planner.plan(before.entries()));
-        planner.learn(std::vector<std::size_t>(1, 1 + random.below(3)));
-      }
-      std::vector<unsigned> stated(6);
-      unsigned last = 100;
-      for (unsigned& p : stated) p = last = static_cast<unsigned>(1 + random.below(last));
-      const std::size_t same = random.below(6);  // the last node whose stated probability is the same in both drafts
-      std::vector<unsigned> other(stated.begin(), stated.begin() + static_cast<std::ptrdiff_t>(same) + 1);
-      while (other.size() < 6) other.push_back(static_cast<unsigned>(1 + random.below(other.back())));
-      const std::uint64_t rest = random.next();
-      const auto sent = [&](const std::vector<unsigned>& percent) {
-        Drafts drafts;
-        Random others(rest);
-        drafts.random(others, 5);
-        drafts.chain(percent, DraftKind::sampled);
-        drafts.random(others, 5);
-        return std::min<std::size_t>(planner.plan(drafts.entries()).nodes[1], same + 1);
-      };
-      // The first same + 1 stated probabilities are equal, so the same number of these nodes is sent.
-      ASSERT_EQ(sent(stated), sent(other)) << "round " << round << (uniform ? ", uniform" : "");
+  for (int round = 0; round < 2000; ++round) {
+    const CostCurve curve = random_curve(random);
+    BatchOptions options{.curve = curve, .max_rows = 4 + random.below(10)};
+    if (random.chance(50)) options.widths = {4, 8, 12};
+    BatchPlanner planner(options);
+    if (random.chance(50)) {  // with some history
+      Drafts before;
+      before.random(random, 4);
+      static_cast<void>(planner.plan(before.entries()));
+      planner.learn(std::vector<std::size_t>(1, 1 + random.below(3)));
     }
+    std::vector<unsigned> stated(6);
+    unsigned last = 100;
+    for (unsigned& p : stated) p = last = static_cast<unsigned>(1 + random.below(last));
+    const std::size_t same = random.below(6);  // the last node whose stated probability is the same in both drafts
+    std::vector<unsigned> other(stated.begin(), stated.begin() + static_cast<std::ptrdiff_t>(same) + 1);
+    while (other.size() < 6) other.push_back(static_cast<unsigned>(1 + random.below(other.back())));
+    const std::uint64_t rest = random.next();
+    const auto sent = [&](const std::vector<unsigned>& percent) {
+      Drafts drafts;
+      Random others(rest);
+      drafts.random(others, 5);
+      drafts.chain(percent, DraftKind::sampled);
+      drafts.random(others, 5);
+      return std::min<std::size_t>(planner.plan(drafts.entries()).nodes[1], same + 1);
+    };
+    // The first same + 1 stated probabilities are equal, so the same number of these nodes is sent.
+    ASSERT_EQ(sent(stated), sent(other)) << "round " << round;
   }
 }
 

@@ -20,6 +20,11 @@
 namespace reprise::cost_control_test {
 namespace {
 
+using detail::chain_length;
+using detail::first_row_expensive;
+using detail::highest_throughput;
+using detail::LengthInput;
+using detail::priced_length;
 using testing::run_pass;
 using testing::Simulated;
 using testing::SimulatedEngine;

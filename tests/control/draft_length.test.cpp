@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::draft_length_test {
+namespace reprise::detail::draft_length_test {
 namespace {
 
 /// A LengthInput with its arrays.
@@ -99,19 +99,19 @@ TEST(DraftLength, EqualsTheRuleThatWasMeasured) {
   testing::Random random(1);
   for (int trial = 0; trial < 100'000; ++trial) {
     const Case c = random_case(random);
-    const LengthChoice answer = draft_length(c.question());
+    const DraftChoice answer = draft_length(c.question());
     ASSERT_EQ(answer.nodes, prototype(c)) << "trial " << trial;
     ASSERT_EQ(answer.padding, 0U);
   }
 }
 
 /// The naive reference: evaluates every pass that the widths allow.
-LengthChoice brute_force(const Case& c) {
+DraftChoice brute_force(const Case& c) {
   const std::size_t nodes = c.sums.size() - 1;
   const Rate top = highest_throughput(c.costs, c.widths, c.plain_rows);
   const Rate long_run = std::min(c.throughput, top);
   Rate price = value_of_time(long_run, top);
-  LengthChoice answer;
+  DraftChoice answer;
   for (int step = 0; step < 2; ++step) {
     answer = {};
     std::int64_t best = 0;
@@ -145,8 +145,8 @@ TEST(DraftLength, EqualsBruteForceWithWidthsPaddingAndRollback) {
       c.widths.push_back(width);
     c.padded = random.chance(50);
     if (random.chance(30)) c.rollback = static_cast<Cost>(random.below(cost_one));
-    const LengthChoice answer = draft_length(c.question());
-    const LengthChoice expected = brute_force(c);
+    const DraftChoice answer = draft_length(c.question());
+    const DraftChoice expected = brute_force(c);
     ASSERT_EQ(answer.nodes, expected.nodes) << "trial " << trial;
     ASSERT_EQ(answer.padding, expected.padding) << "trial " << trial;
     const std::size_t rows = answer.nodes + answer.padding;
@@ -168,13 +168,13 @@ Case chain(std::size_t nodes, double probability, double slope) {
 }
 
 TEST(DraftLength, SendsAllThatIsFree) {
-  const LengthChoice answer = draft_length(chain(20, 0.01, 0).question());
+  const DraftChoice answer = draft_length(chain(20, 0.01, 0).question());
   EXPECT_EQ(answer.nodes, 20U);
   EXPECT_EQ(answer.cut, Cut::none);
 }
 
 TEST(DraftLength, SendsNothingThatIsNotWorthIt) {
-  const LengthChoice answer = draft_length(chain(20, 0.1, 0.3).question());
+  const DraftChoice answer = draft_length(chain(20, 0.1, 0.3).question());
   EXPECT_EQ(answer.nodes, 0U);
   EXPECT_EQ(answer.cut, Cut::unlikely);
 }
@@ -230,11 +230,11 @@ TEST(DraftLength, CountsWhatItCostsToRunAcceptedTokensAgain) {
   c.replayed = true;
   EXPECT_LT(draft_length(c.question()).nodes, usual);
   // The two accepted tokens and the token after them run again in the next pass, which has three rows more.
-  EXPECT_EQ(detail::rejection_cost(c.question(), 2), c.costs[3] - cost_one);
+  EXPECT_EQ(rejection_cost(c.question(), 2), c.costs[3] - cost_one);
   c.rollback = 7;
-  EXPECT_EQ(detail::rejection_cost(c.question(), 2), c.costs[3] - cost_one + 7);
+  EXPECT_EQ(rejection_cost(c.question(), 2), c.costs[3] - cost_one + 7);
   c.replayed = false;
-  EXPECT_EQ(detail::rejection_cost(c.question(), 2), 7);
+  EXPECT_EQ(rejection_cost(c.question(), 2), 7);
 }
 /// The reference evaluates each length on its own. The tokens that run again are the whole part of the expected number
 /// accepted.
@@ -260,7 +260,7 @@ TEST(DraftLength, WeighsReplaysAsEachLengthWeighedOnItsOwn) {
         best_value = value;
       }
     }
-    ASSERT_EQ(detail::best_length(question, price).nodes, best) << trial;
+    ASSERT_EQ(best_length(question, price).nodes, best) << trial;
   }
 }
 TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
@@ -269,12 +269,11 @@ TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
   for (int trial = 0; trial < 20'000; ++trial) {
     Case c = random_case(random);
     c.replayed = true;
-    for (const LengthChoice& answer : {draft_length(c.question()), stopping_length(c.question())}) {
+    for (const DraftChoice& answer : {draft_length(c.question()), stopping_length(c.question())}) {
       const std::size_t rows = answer.nodes + answer.padding;
       sent += rows;
       for (std::size_t accepted = 0; accepted < rows; ++accepted)
-        ASSERT_LE(std::int64_t{c.costs[rows]} - c.costs[0] + detail::rejection_cost(c.question(), accepted),
-                  c.allowance)
+        ASSERT_LE(std::int64_t{c.costs[rows]} - c.costs[0] + rejection_cost(c.question(), accepted), c.allowance)
             << trial;
     }
   }
@@ -295,7 +294,7 @@ TEST(DraftLength, SurvivesTheMostExpensiveAcceptedCurve) {
   c.replayed = true;
   for (const std::int64_t allowance : {LossBudget::burst, std::int64_t{most_rate} << 4}) {
     c.allowance = allowance;
-    const LengthChoice answer = draft_length(c.question());
+    const DraftChoice answer = draft_length(c.question());
     EXPECT_LE(answer.nodes, 1U) << "a second row costs 65,536 plain passes";
     EXPECT_LE(stopping_length(c.question()).nodes, 1U);
   }
@@ -322,7 +321,7 @@ TEST(ChainLength, IsTheFirstPassOfTheCheapestPlan) {
   for (int trial = 0; trial < 20'000; ++trial) {
     Case c = random_case(random);
     c.sums.resize(std::min<std::size_t>(c.sums.size(), 1 + random.below(9)));
-    const LengthChoice answer = chain_length(c.question());
+    const DraftChoice answer = chain_length(c.question());
     ASSERT_EQ(answer.padding, 0U);
     const std::int64_t best = cheapest_plan(c, 0, unlimited);
     ASSERT_EQ(cheapest_plan(c, 0, answer.nodes), best) << "trial " << trial;
@@ -431,7 +430,7 @@ TEST(StoppingLength, DoesNotDependOnWhatComesAfterTheLastNodeSent) {
       for (std::size_t width = 2; width < 40; width += 1 + random.below(8)) c.widths.push_back(width);
       c.padded = true;
     }
-    const LengthChoice answer = stopping_length(c.question());
+    const DraftChoice answer = stopping_length(c.question());
     ASSERT_LE(answer.nodes, c.sums.size() - 1);
     // The nodes after the first unsent node change; the answer must not.
     Case other = c;
@@ -473,4 +472,4 @@ TEST(Throughput, TakesAnyNumbers) {
 }
 
 }  // namespace
-}  // namespace reprise::draft_length_test
+}  // namespace reprise::detail::draft_length_test

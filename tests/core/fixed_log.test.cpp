@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/core/fixed_log.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <type_traits>
 
-namespace reprise::fixed_point_test {
+namespace reprise::detail::fixed_point_test {
 namespace {
 
 static_assert(UnitScale::one == 65536 && UnitScale::multiply(3 * UnitScale::one, 7) == 21,
@@ -54,4 +54,4 @@ TEST(Rounded, IsTheNearest) {
 }
 
 }  // namespace
-}  // namespace reprise::fixed_point_test
+}  // namespace reprise::detail::fixed_point_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/best_first.hpp"
+#include "reprise/draft/detail/best_first.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 #include "reprise/draft/external_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "support/combined_world.hpp"
+#include "support/hostile_strategy.hpp"
 
 namespace reprise::testing::first_match_test {
 namespace {

@@ -16,13 +16,14 @@
 
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/naive_index.hpp"
+#include "support/naive_index.hpp"
 #include "support/ngram_world.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::ngram_drafter_test {
 namespace {
 
+using testing::NaiveIndex;
 using Tokens = std::vector<Token>;
 using Nodes = std::vector<DraftNode>;
 using testing::describe;

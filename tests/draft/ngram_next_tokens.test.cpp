@@ -24,6 +24,9 @@
 namespace reprise::ngram_next_tokens_test {
 namespace {
 
+using detail::NextTokenEvidence;
+using detail::NextTokenSource;
+
 using Tokens = std::vector<Token>;
 using Nodes = std::vector<DraftNode>;
 using testing::draft_of;
@@ -168,8 +171,7 @@ TEST(NgramNextTokens, LearnThatCountsAreWrong) {
     if (!probability_of(nodes, 3)) return;
   }
   EXPECT_LT(*probability_of(nodes, 3), before * Probability::ratio(1, 4));
-  const NextTokenBiases& learned = drafter.calibration().by_next;
-  EXPECT_NE(learned, NextTokenBiases{});
+  EXPECT_NE(drafter.calibration().by_next, CalibrationState().by_next);
 }
 
 TEST(NgramNextTokens, KeepTheRulesOfDraftsWithAnyTable) {

@@ -242,7 +242,8 @@ TEST(NgramStores, KeepWhatWasLearnedOfThemWhenStatesAreMerged) {
   a.lessons = b.lessons = 10;
   EXPECT_EQ(merge(a, b).by_store[1][2], 6);
   a.by_store[3][6] = std::numeric_limits<std::int32_t>::max();
-  EXPECT_LE(TokenCalibrator(a).state().by_store[3][6], 3 << 20) << "as all that is beyond the bounds of learning";
+  EXPECT_LE(detail::TokenCalibrator(a).state().by_store[3][6], 3 << 20)
+      << "as all that is beyond the bounds of learning";
 }
 
 }  // namespace

@@ -12,14 +12,15 @@
 
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/naive_index.hpp"
 #include "support/lent_context.hpp"
+#include "support/naive_index.hpp"
 #include "support/preset_rules.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::presets_test {
 namespace {
 
+using testing::NaiveIndex;
 using testing::Tokens;
 
 template <LookupIndex Index = RollingHashIndex>

@@ -13,13 +13,14 @@
 
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/naive_index.hpp"
 #include "support/lent_context.hpp"
+#include "support/naive_index.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::prompt_lookup_drafter_test {
 namespace {
 
+using testing::NaiveIndex;
 using Tokens = std::vector<Token>;
 using Lengths = std::vector<std::uint32_t>;
 

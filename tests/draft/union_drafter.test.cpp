@@ -13,8 +13,8 @@
 #include "reprise/draft/any_strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "support/combined_world.hpp"
+#include "support/hostile_strategy.hpp"
 
 namespace reprise::testing::union_drafter_test {
 namespace {
@@ -145,13 +145,13 @@ struct Naive {
   };
   std::map<Tokens, Entry> tree;  // regular nodes by their path
 
-  void add(const Nodes& nodes, const ClaimCalibrator& trust) {
+  void add(const Nodes& nodes, const reprise::detail::ClaimCalibrator& trust) {
     const DraftView view(nodes, DraftKind::ordered);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const Tokens path = path_to(view, static_cast<NodeIndex>(i));
       Probability conditional = conditional_probability(view, i);
       if (nodes[i].source != DraftSource::jump_forward)
-        conditional = Probability::from_raw(trust.trusted(ClaimCalibrator::claim(view, i)) << 14);
+        conditional = Probability::from_raw(trust.trusted(reprise::detail::ClaimCalibrator::claim(view, i)) << 14);
       const auto [at, is_new] = tree.try_emplace(path, Entry{nodes[i].token, nodes[i], conditional, tree.size(), {}});
       if (!is_new && conditional > at->second.conditional) {
         at->second.claim = nodes[i];

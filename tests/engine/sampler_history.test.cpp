@@ -18,9 +18,9 @@
 #include "reprise/draft/presets.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/loop/generate.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/lossless.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 
 namespace reprise::sampler_history_test {

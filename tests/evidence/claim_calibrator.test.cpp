@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/evidence/claim_calibrator.hpp"
+#include "reprise/evidence/detail/claim_calibrator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::claim_calibrator_test {
+namespace reprise::detail::claim_calibrator_test {
 namespace {
 
 std::uint32_t fixed(double probability) { return static_cast<std::uint32_t>(probability * ClaimCalibrator::one); }
@@ -158,4 +158,4 @@ TEST(ClaimCalibrator, LearnsFromEveryNodeThatWasTested) {
 }
 
 }  // namespace
-}  // namespace reprise::claim_calibrator_test
+}  // namespace reprise::detail::claim_calibrator_test

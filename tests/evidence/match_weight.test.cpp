@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/detail/match_weight.hpp"
 
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(LengthWeights, ExistForEveryNumberOfAgreements) {
 TEST(LengthWeights, ArePositiveAndMoreForTheLongestThanForTheShortest) {
   for (int earlier = 0; earlier <= 32; ++earlier) {
     const LengthWeights& weights = length_weights(earlier);
-    for (const Weight weight : weights) EXPECT_GT(weight, 0U);
+    for (const VoteWeight weight : weights) EXPECT_GT(weight, 0U);
     EXPECT_GT(weights.back(), weights.front());
   }
 }
@@ -77,7 +77,7 @@ TEST(BaseWeight, OfAllFollowedPlacesTogetherStaysBelowTwoToThe28) {
   std::uint64_t most = 0;
   for_each_standing([&](std::size_t distance, Origin origin, MatchKind kind) {
     for (const LengthWeights& weights : weights_by_length)
-      for (const Weight weight : weights)
+      for (const VoteWeight weight : weights)
         most = std::max(most, std::uint64_t{base_weight(distance, origin, kind)} * weight >> 12);
   });
   EXPECT_LT(LiveMatches::capacity * (most + 1) + weight_one, std::uint64_t{1} << 28);
@@ -94,7 +94,7 @@ TEST(FrequencyWeight, IsPositiveForAnyCounts) {
 
 TEST(FrequencyWeight, NeverFallsWithTheCount) {
   for (std::uint64_t total = 1; total < std::uint64_t{1} << 60; total = total * 3 + 1) {
-    Weight before = 0;
+    VoteWeight before = 0;
     for (std::uint64_t count = 1; count <= total; count += count / 16 + 1) {
       ASSERT_GE(frequency_weight(count, total), before) << count << " of " << total;
       before = frequency_weight(count, total);
@@ -103,7 +103,7 @@ TEST(FrequencyWeight, NeverFallsWithTheCount) {
 }
 
 TEST(FrequencyWeight, NeverRisesWithTheTotal) {
-  Weight before = std::numeric_limits<Weight>::max();
+  VoteWeight before = std::numeric_limits<VoteWeight>::max();
   for (std::uint64_t total = 100; total < std::uint64_t{1} << 60; total += total / 16) {
     ASSERT_LE(frequency_weight(100, total), before) << total;
     before = frequency_weight(100, total);

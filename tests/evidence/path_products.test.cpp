@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/evidence/path_products.hpp"
+#include "reprise/evidence/detail/path_products.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
 
-namespace reprise::path_products_test {
+namespace reprise::detail::path_products_test {
 namespace {
 
 constexpr std::uint32_t half = UnitScale::one / 2;
@@ -38,4 +38,4 @@ TEST(PathProducts, FindsParentsWhereNodesAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace reprise::path_products_test
+}  // namespace reprise::detail::path_products_test

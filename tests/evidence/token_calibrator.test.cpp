@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,11 +15,9 @@
 
 #include "support/streams.hpp"
 
-namespace reprise::token_calibrator_test {
+namespace reprise::detail::token_calibrator_test {
 namespace {
 
-using detail::Weight;
-using detail::weight_one;
 using Lesson = TokenCalibrator::TrainingSample;
 
 constexpr std::int32_t most_bias = 3 << 20;
@@ -29,7 +27,7 @@ constexpr std::array token_tables = {&CalibrationState::by_previous, &Calibratio
                                      &CalibrationState::by_token_and_length};
 
 /// Evidence of one occurrence with this many votes.
-TokenEvidence occurrence(Weight votes, int longest = 4) {
+TokenEvidence occurrence(VoteWeight votes, int longest = 4) {
   return {.votes = votes, .strongest = votes, .longest = longest, .occurrences = 1, .count = 3};
 }
 /// The token is 7 and the one before it 5, unless given.
@@ -39,7 +37,7 @@ struct Where {
   Token token = 7;
   Token previous = 5;
 };
-constexpr Lesson weigh(const TokenCalibrator& calibration, const TokenEvidence& evidence, Weight total,
+constexpr Lesson weigh(const TokenCalibrator& calibration, const TokenEvidence& evidence, VoteWeight total,
                        const Where& at = {}) {
   return calibration.weigh(at.token, evidence, total, calibration.tree_context(at.depth, at.previous, at.count));
 }
@@ -73,13 +71,13 @@ void expect_bounded(const CalibrationState& state) {
 /// Random evidence within a drafter's range: at most the votes of eight occurrences.
 struct Place {
   TokenEvidence token;
-  Weight total = 0;
+  VoteWeight total = 0;
   Where at;
 };
 Place random_place(testing::SplitMix& random) {
   Place place;
   const auto any = [&](std::uint64_t below) {
-    return static_cast<Weight>((random.next() >> random.below(40)) % below);
+    return static_cast<VoteWeight>((random.next() >> random.below(40)) % below);
   };
   place.token.votes = 1 + any((1U << 28) - 2);
   place.token.strongest = random.one_in(2) ? place.token.votes : 1 + any(place.token.votes);
@@ -88,7 +86,7 @@ Place random_place(testing::SplitMix& random) {
   place.token.occurrences = static_cast<int>(random.below(40));
   place.token.count = random.next() >> random.below(64);
   place.token.source = static_cast<EvidenceSource>(random.below(3));
-  place.total = std::min<Weight>(place.token.votes + weight_one + any(1U << 27), 1U << 28);
+  place.total = std::min<VoteWeight>(place.token.votes + weight_one + any(1U << 27), 1U << 28);
   place.at = {random.below(70), random.next() >> random.below(64), static_cast<Token>(random.below(1U << 31)),
               -static_cast<Token>(random.below(1U << 31))};
   return place;
@@ -112,7 +110,7 @@ TEST(TokenCalibrator, GivesMoreForMoreVotes) {
   for (const std::size_t depth : {0U, 1U, 5U, 40U})
     for (const int longest : {-1, 0, 3, 20}) {
       Probability before = Probability::zero();
-      for (Weight votes = 1; votes < 1U << 27; votes += votes / 64 + 1) {
+      for (VoteWeight votes = 1; votes < 1U << 27; votes += votes / 64 + 1) {
         const Probability now =
             weigh(calibration, occurrence(votes, longest), weight_one + votes, {.depth = depth}).probability;
         ASSERT_GE(now, before) << votes << " votes, depth " << depth;
@@ -129,7 +127,7 @@ TEST(TokenCalibrator, GivesMoreForMoreVotesWhateverWasLearned) {
     state.slope = slope;
     const TokenCalibrator calibration(state);
     double highest = 0;
-    for (Weight votes = 1; votes < 1U << 27; votes += votes / 64 + 1) {
+    for (VoteWeight votes = 1; votes < 1U << 27; votes += votes / 64 + 1) {
       const double now = weigh(calibration, occurrence(votes), weight_one + votes).probability.to_double();
       ASSERT_GE(now, highest - 0.001) << votes << " votes, slope " << slope;
       highest = std::max(highest, now);
@@ -140,7 +138,7 @@ TEST(TokenCalibrator, GivesMoreForMoreVotesWhateverWasLearned) {
 TEST(TokenCalibrator, GivesLessForMoreVotesAgainst) {
   const TokenCalibrator calibration;
   Probability before = Probability::one();
-  for (Weight against = weight_one; against < 1U << 27; against += against / 64) {
+  for (VoteWeight against = weight_one; against < 1U << 27; against += against / 64) {
     const Probability now = weigh(calibration, occurrence(weight_one), weight_one + against).probability;
     ASSERT_LE(now, before) << against;
     before = now;
@@ -178,7 +176,7 @@ TEST(TokenCalibrator, GivesTheSameFromACopiedState) {
 
 TEST(TokenCalibrator, ConvergesToTheRateOfTheSource) {
   for (const double rate : {0.02, 0.1, 0.3, 0.5, 0.8, 0.95})
-    for (const Weight votes : {Weight{500}, weight_one / 4, weight_one, 20 * weight_one}) {
+    for (const VoteWeight votes : {VoteWeight{500}, weight_one / 4, weight_one, 20 * weight_one}) {
       testing::SplitMix random(3);
       TokenCalibrator calibration;
       const auto taught = [&] {
@@ -196,7 +194,7 @@ TEST(TokenCalibrator, ConvergesToTheRateOfTheSource) {
 TEST(TokenCalibrator, HasASmallCalibrationErrorOnAMixtureOfSources) {
   // Each kind of evidence has a rate of its own that differs from the tables.
   struct Source {
-    Weight votes;
+    VoteWeight votes;
     int longest;
     std::size_t depth;
     double rate;
@@ -464,4 +462,4 @@ TEST(TokenCalibratorMerge, LiesBetweenTheTwo) {
 }
 
 }  // namespace
-}  // namespace reprise::token_calibrator_test
+}  // namespace reprise::detail::token_calibrator_test

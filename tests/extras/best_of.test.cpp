@@ -9,8 +9,8 @@
 
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "support/combined_world.hpp"
+#include "support/hostile_strategy.hpp"
 
 namespace reprise::testing::best_of_test {
 namespace {

@@ -106,7 +106,7 @@ TEST(LookaheadDrafter, BeginsWithAChainOfGuessesFromTheContext) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     EXPECT_EQ(nodes[i].parent, static_cast<NodeIndex>(i) - 1);
     EXPECT_TRUE(nodes[i].auxiliary);
-    EXPECT_EQ(nodes[i].source, DraftSource::lookahead);
+    EXPECT_EQ(nodes[i].source, DraftSource::target);
     EXPECT_NE(std::find(prompt.begin(), prompt.end(), nodes[i].token), prompt.end());
   }
 }

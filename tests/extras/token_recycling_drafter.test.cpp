@@ -84,7 +84,7 @@ TEST(TokenRecyclingDrafter, DraftsCandidatesOfCandidates) {
   std::vector<Tokens> paths;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     paths.push_back(testing::tokens_to({nodes, DraftKind::ordered}, static_cast<NodeIndex>(i)));
-    EXPECT_EQ(nodes[i].source, DraftSource::recycled);
+    EXPECT_EQ(nodes[i].source, DraftSource::target);
   }
   for (const Tokens& path : {Tokens{6, 8}, Tokens{6, 8, 5}, Tokens{6, 8, 9}, Tokens{7}, Tokens{6, 8, 5, 6}})
     EXPECT_NE(std::find(paths.begin(), paths.end(), path), paths.end());

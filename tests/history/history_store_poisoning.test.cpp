@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reprise/history/history_store.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::history_store_poisoning_test {

@@ -200,9 +200,11 @@ TEST(NextTokenSnapshot, WithAnyWrongBitIsRefused) {
 
 TEST(NextTokenSnapshot, ForgedContentsAreRefused) {
   const auto word = [](std::uint16_t tag, Token token, std::uint32_t count) {
-    return NextTokenWord(tag, token, count).bits();
+    return detail::NextTokenWord(tag, token, count).bits();
   };
-  const auto rest = [](std::uint16_t tag, std::uint32_t count) { return NextTokenWord::unlisted(tag, count).bits(); };
+  const auto rest = [](std::uint16_t tag, std::uint32_t count) {
+    return detail::NextTokenWord::unlisted(tag, count).bits();
+  };
   const Line good = {rest(9, 40), word(9, 3, 7), word(9, 2, 7), word(8, 3, 65'535)};
   NextTokenCounts table = empty_table(2);
   const Bytes valid = forged({good, {}});

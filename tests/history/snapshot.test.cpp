@@ -418,6 +418,9 @@ CalibrationState golden_state() {
   for (std::size_t i = 0; i < 7; ++i) state.by_length[i] = static_cast<std::int32_t>(1000 * i) - 3000;
   for (std::size_t i = 0; i < 4; ++i) state.by_depth[i] = static_cast<std::int32_t>(7 * i);
   for (std::size_t i = 0; i < 14; ++i) state.by_source[i / 7][i % 7] = 500'000 - static_cast<std::int32_t>(90'000 * i);
+  for (std::size_t i = 0; i < 28; ++i) state.by_store[i / 7][i % 7] = 300'000 - static_cast<std::int32_t>(20'000 * i);
+  for (std::size_t i = 0; i < 972; ++i)
+    state.by_next[i / 162][i % 162] = static_cast<std::int32_t>(2'000 * i) - 900'000;
   state.slope = 77'777;
   for (std::size_t i = 0; i < 1024; ++i) {
     state.by_previous[i] = static_cast<std::int16_t>(static_cast<int>(i * 37 % 40'001) - 20'000);

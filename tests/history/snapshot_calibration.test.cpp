@@ -73,9 +73,9 @@ TEST(SnapshotCalibration, AnyNumbersAreAStateThatIsWithinTheBoundsOfLearning) {
     testing::repair(bytes);
     const auto state = read(bytes);
     ASSERT_TRUE(state) << byte;
-    EXPECT_EQ(TokenCalibrator(*state).state(), *state) << byte;
-    TokenCalibrator calibration(*state);
-    const TokenEvidence evidence = {.votes = 1, .strongest = 1, .longest = 2, .occurrences = 1, .count = 1};
+    EXPECT_EQ(detail::TokenCalibrator(*state).state(), *state) << byte;
+    detail::TokenCalibrator calibration(*state);
+    const detail::TokenEvidence evidence = {.votes = 1, .strongest = 1, .longest = 2, .occurrences = 1, .count = 1};
     calibration.learn(calibration.weigh(7, evidence, 2, calibration.tree_context(0, 5, 1)), true);
     static_cast<void>(merge(calibration.state(), *state));
   }

@@ -93,9 +93,9 @@ TEST(TenantHistories, HaveATableOfNextTokensIfTheOptionsSaySo) {
   Tenant& two = **all->open(2, 22);
   EXPECT_EQ(one.next_tokens.memory_bytes(), 960U);
   EXPECT_EQ(one.next_tokens.options().vocabulary, 50U);
-  EXPECT_EQ(one.next_tokens.options().key, TenantHistories::next_token_key(11));
-  EXPECT_EQ(two.next_tokens.options().key, TenantHistories::next_token_key(22));
-  EXPECT_NE(TenantHistories::next_token_key(11), 11U);
+  EXPECT_EQ(one.next_tokens.options().key, next_token_key(11));
+  EXPECT_EQ(two.next_tokens.options().key, next_token_key(22));
+  EXPECT_NE(next_token_key(11), 11U);
   EXPECT_EQ(all->memory_bytes(), places + 2 * (one.history.memory_bytes() + 960));
   one.next_tokens.add(1, 2);
   EXPECT_EQ(one.next_tokens.next(1).total(), 1U);
@@ -122,8 +122,8 @@ TEST(TenantHistories, HaveATableOfRankedRowsIfTheOptionsSaySo) {
   EXPECT_EQ(one.next_tokens.memory_bytes(), 0U);
   EXPECT_EQ(one.ranked_rows.memory_bytes(), 960U);
   EXPECT_EQ(one.ranked_rows.options().vocabulary, 50U);
-  EXPECT_EQ(one.ranked_rows.options().key, TenantHistories::ranked_row_key(11));
-  EXPECT_EQ(two.ranked_rows.options().key, TenantHistories::ranked_row_key(22));
+  EXPECT_EQ(one.ranked_rows.options().key, ranked_row_key(11));
+  EXPECT_EQ(two.ranked_rows.options().key, ranked_row_key(22));
   EXPECT_EQ(all->memory_bytes(), places + 2 * (one.history.memory_bytes() + 960));
   const std::vector<RankedRow> rows = {{.last = 1, .ranking = Ranking(Tokens{2, 3})}};
   one.ranked_rows.add(rows);
@@ -137,9 +137,9 @@ TEST(TenantHistories, HaveATableOfRankedRowsIfTheOptionsSaySo) {
 
 TEST(TenantHistories, HaveDifferentKeysForEverything) {
   for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{11}, std::uint64_t{1} << 63}) {
-    EXPECT_NE(TenantHistories::next_token_key(key), key);
-    EXPECT_NE(TenantHistories::ranked_row_key(key), key);
-    EXPECT_NE(TenantHistories::ranked_row_key(key), TenantHistories::next_token_key(key));
+    EXPECT_NE(next_token_key(key), key);
+    EXPECT_NE(ranked_row_key(key), key);
+    EXPECT_NE(ranked_row_key(key), next_token_key(key));
   }
 }
 

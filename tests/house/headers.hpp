@@ -118,10 +118,11 @@ inline const Names& system_headers() {
   return names;
 }
 
-/// True for public headers outside reprise.hpp: the testing kit, the extras, and the calls of the operating system.
+/// True for public headers outside reprise.hpp: corpora, the extras, the testing kit, and the calls of the operating
+/// system.
 inline bool is_public_by_list(const Header& header) {
   return !header.detail &&
-         (header.layer == "testing" || header.layer == "extras" || system_headers().contains(header.name));
+         (Names{"corpus", "extras", "testing"}.contains(header.layer) || system_headers().contains(header.name));
 }
 
 }  // namespace house

@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "house/headers.hpp"
 
@@ -72,11 +73,24 @@ TEST(Layers, NoHeaderIncludesALayerAboveItsOwn) {
       EXPECT_TRUE(may_include(header.layer, layer_of(included))) << header.name << " may not include " << included;
 }
 
-TEST(Layers, NoHeaderIncludesTheBackRoomOfAnotherLayer) {
-  for (const Header& header : headers())
-    for (const std::string& included : own_includes(header.text))
-      EXPECT_TRUE(!is_detail(included) || layer_of(included) == header.layer)
-          << header.name << " may not include " << included << ": use or make a public header";
+/// Code that users copy: the examples, and the projects that use the installed library.
+std::vector<fs::path> code_of_users() {
+  std::vector<fs::path> found;
+  for (const char* folder : {"examples", "tests/consumer"})
+    for (const auto& entry : fs::recursive_directory_iterator(root() / folder))
+      if (entry.is_regular_file() && Names{".hpp", ".cpp", ".cu"}.contains(entry.path().extension().string()))
+        found.push_back(entry.path());
+  return found;
+}
+
+TEST(Layers, NoCodeOfUsersTakesFromTheBackRooms) {
+  EXPECT_GT(code_of_users().size(), 20U);
+  for (const fs::path& path : code_of_users()) {
+    const std::string text = read(path);
+    for (const std::string& included : own_includes(text))
+      EXPECT_FALSE(is_detail(included)) << path << " may not include " << included << ": make its names public";
+    EXPECT_EQ(text.find("detail::"), std::string::npos) << path;
+  }
 }
 
 TEST(Layers, TheTableHasNoCycle) {

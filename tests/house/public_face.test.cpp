@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// reprise.hpp is the definition of public. The testing kit, the extras and the calls of the system are public too, but
-// included by name. No public signature names a private thing.
+// reprise.hpp is the definition of public. Corpora, the extras, the testing kit and the calls of the system are public
+// too, but included by name. No public signature names a private thing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "house/declarations.hpp"
@@ -13,9 +15,17 @@
 namespace house::public_face_test {
 namespace {
 
+/// Returns the declaration without the bases of a class, which may be private: users name only the class.
+std::string without_bases(const std::string& declared) {
+  const std::string_view type = without_head(declared);
+  if (!begins_with_word(type, "class") && !begins_with_word(type, "struct")) return declared;
+  return declared.substr(0, declared.find(" : ", declared.size() - type.size()));
+}
+
 /// Public declarations of a header that name something of a namespace detail.
 std::vector<std::string> leaks(const std::string& header) {
   std::vector<std::string> found = PublicDeclarations(header).found();
+  std::transform(found.begin(), found.end(), found.begin(), without_bases);
   std::erase_if(found, [](const std::string& declared) { return declared.find("detail::") == std::string::npos; });
   return found;
 }
@@ -32,11 +42,11 @@ TEST(PublicFace, IsWhatTheUmbrellaIncludesAndNothingOfTheBackRooms) {
   }
 }
 
-TEST(PublicFace, HasAtMostNinetyHeaders) {
+TEST(PublicFace, HasAtMostSeventyHeaders) {
   std::size_t count = 0;
   for (const Header& header : headers())
     if (header.name == "reprise/reprise.hpp") count = own_includes(header.text).size();
-  EXPECT_LE(count, 90U) << "a newcomer has to see the public headers at a glance";
+  EXPECT_LE(count, 70U) << "a newcomer has to see the public headers at a glance";
   EXPECT_GE(count, 40U);
 }
 
@@ -56,12 +66,13 @@ TEST(PublicFace, ALeakWouldBeFound) {
                   "detail::C c() const { return d; } }; }")
                 .size(),
             1U);
-  EXPECT_EQ(leaks("namespace reprise { struct A : detail::Base { int i; }; }").size(), 1U);
+  EXPECT_EQ(leaks("namespace reprise { template <class T = detail::X> class A : B { int i; }; }").size(), 1U);
   EXPECT_EQ(leaks("namespace reprise { template <class T = detail::X> class A {}; }").size(), 1U);
 }
 TEST(PublicFace, NoLeakIsFoundWhereThereIsNone) {
   EXPECT_TRUE(leaks("namespace reprise { using A = detail::B<32>; }").empty());
   EXPECT_TRUE(leaks("namespace reprise { struct A { A() noexcept : a_(detail::f()) {} }; }").empty());
+  EXPECT_TRUE(leaks("namespace reprise { struct A : detail::Base { int i; }; }").empty());
   EXPECT_TRUE(leaks("namespace reprise::detail { detail::A f(); }").empty());
   EXPECT_TRUE(leaks("namespace reprise { namespace detail { detail::A f(); } "
                     "int g() { return detail::f(); } }")

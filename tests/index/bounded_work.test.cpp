@@ -11,18 +11,20 @@
 #include <vector>
 
 #include "reprise/index/detail/ngram_table.hpp"
+#include "reprise/index/detail/token_counts.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
-#include "reprise/index/token_counts.hpp"
-#include "reprise/testing/naive_index.hpp"
 #include "support/aimed_tokens.hpp"
+#include "support/naive_index.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::bounded_work_test {
 namespace {
 
 using detail::NgramTable;
+using detail::TokenCounts;
 using testing::Aim;
+using testing::NaiveIndex;
 using testing::SplitMix;
 
 constexpr std::uint64_t public_key = IndexOptions{}.key;

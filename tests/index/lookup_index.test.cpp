@@ -17,8 +17,8 @@
 
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/naive_index.hpp"
 #include "support/index_queries.hpp"
+#include "support/naive_index.hpp"
 #include "support/streams.hpp"
 
 namespace lookup_index_test {
@@ -48,7 +48,7 @@ class AnyIndex : public testing::Test {
   static I of(const std::vector<Token>& tokens) { return index_of<I>(both_orders(), tokens); }
 };
 
-using Indexes = testing::Types<reprise::NaiveIndex, reprise::RollingHashIndex, reprise::SuffixArrayIndex>;
+using Indexes = testing::Types<reprise::testing::NaiveIndex, reprise::RollingHashIndex, reprise::SuffixArrayIndex>;
 struct IndexNames {
   template <class I>
   static std::string GetName(int i) {
@@ -263,7 +263,7 @@ TYPED_TEST(AnyIndex, StopsAtItsCeilingAndStaysBelowIt) {
   EXPECT_TRUE(index.exhausted()) << "one token is still missing";
   index.truncate(indexed);
   EXPECT_FALSE(index.exhausted());
-  reprise::NaiveIndex reference;
+  reprise::testing::NaiveIndex reference;
   reference.append(std::span(tokens).first(indexed));
   std::size_t found = 0;
   for (std::size_t cut = 0; cut < 20; ++cut) {
@@ -301,7 +301,7 @@ TYPED_TEST(AnyIndex, AForkOfAnExhaustedOneIsExhausted) {
 /// The same for indexes with room for 100 tokens.
 template <class I>
 class ShortIndex : public testing::Test {};
-using ShortIndexes = testing::Types<reprise::detail::BasicNaiveIndex<100>, reprise::detail::BasicRollingHashIndex<100>,
+using ShortIndexes = testing::Types<reprise::testing::BasicNaiveIndex<100>, reprise::detail::BasicRollingHashIndex<100>,
                                     reprise::detail::BasicSuffixArrayIndex<100>>;
 TYPED_TEST_SUITE(ShortIndex, ShortIndexes, IndexNames);
 
@@ -342,7 +342,7 @@ TYPED_TEST(ShortIndex, IsExhaustedByALongAppend) {
 /// I7, for the indexes that accept a query for any n-gram.
 template <class I>
 class LatestOccurrence : public testing::Test {};
-using NgramIndexes = testing::Types<reprise::NaiveIndex, reprise::RollingHashIndex>;
+using NgramIndexes = testing::Types<reprise::testing::NaiveIndex, reprise::RollingHashIndex>;
 TYPED_TEST_SUITE(LatestOccurrence, NgramIndexes, IndexNames);
 
 reprise::Position latest(const auto& index, const std::vector<Token>& ngram) { return index.latest(ngram); }

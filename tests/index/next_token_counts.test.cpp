@@ -19,6 +19,7 @@
 namespace reprise::next_token_counts_test {
 namespace {
 
+using detail::NextTokenWord;
 using testing::check_next;
 using testing::check_words;
 using testing::listed_counts;

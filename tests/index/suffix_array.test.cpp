@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "reprise/testing/naive_index.hpp"
 #include "support/index_queries.hpp"
+#include "support/naive_index.hpp"
 #include "support/streams.hpp"
 
 namespace suffix_array_test {
@@ -16,12 +16,12 @@ namespace {
 
 using reprise::IndexOptions;
 using reprise::MatchOrder;
-using reprise::NaiveIndex;
 using reprise::SuffixArrayIndex;
 using reprise::Token;
 using reprise::testing::index_of;
 using reprise::testing::make_stream;
 using reprise::testing::matches;
+using reprise::testing::NaiveIndex;
 using reprise::testing::Stream;
 
 void expect_same_answers(const SuffixArrayIndex& index, const NaiveIndex& reference) {

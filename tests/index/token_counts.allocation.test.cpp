@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <vector>
 
-#include "reprise/index/token_counts.hpp"
+#include "reprise/index/detail/token_counts.hpp"
 #include "support/allocation_counter.hpp"
 
 namespace reprise::token_counts_allocation_test {
 namespace {
 
+using detail::TokenCounts;
 using testing::AllocationWatch;
 
 // A failed growth is tried again with the smallest sufficient size. A token is lost only if both allocations fail.

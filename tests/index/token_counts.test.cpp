@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/index/token_counts.hpp"
+#include "reprise/index/detail/token_counts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 
 #include "support/streams.hpp"
 
-namespace reprise::token_counts_test {
+namespace reprise::detail::token_counts_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -242,4 +242,4 @@ TEST(TokenCounts, KeepTheirMemoryWhenCleared) {
 }
 
 }  // namespace
-}  // namespace reprise::token_counts_test
+}  // namespace reprise::detail::token_counts_test

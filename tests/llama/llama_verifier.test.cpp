@@ -20,8 +20,8 @@
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/check_verifier.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/lossless.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/llama_stand_in/small_context.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 

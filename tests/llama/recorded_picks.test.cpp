@@ -16,9 +16,9 @@
 #include "common/json.hpp"
 #include "engine.hpp"
 #include "generate.hpp"
+#include "peers/published_token_recycling_drafter.hpp"
+#include "peers/racer_drafter.hpp"
 #include "recorded_verifier.hpp"
-#include "reprise/extras/published_token_recycling_drafter.hpp"
-#include "reprise/extras/racer_drafter.hpp"
 #include "support/llama_stand_in/small_context.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 #include "tool.hpp"
@@ -171,8 +171,8 @@ TEST_F(RecordedSessions, ShowThePromptToRacerAndToOthersIfAsked) {
   const std::vector<std::string> specs = {"racer", "token-recycling"};
   std::vector<Drafting> draftings = make_draftings(specs, nullptr, replay::Kept::past);
   for (Drafting& drafting : draftings) run_request(engine, request, drafting, settings(64));
-  const auto* racer = draftings[0].past->strategy->get<RacerDrafter>();
-  const auto* recycling = draftings[1].past->strategy->get<PublishedTokenRecyclingDrafter>();
+  const auto* racer = draftings[0].past->strategy->get<peers::RacerDrafter>();
+  const auto* recycling = draftings[1].past->strategy->get<peers::PublishedTokenRecyclingDrafter>();
   ASSERT_TRUE(racer != nullptr && recycling != nullptr);
 
   auto verifier = LlamaVerifier::make(engine.context(), {});

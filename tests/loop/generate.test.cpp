@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 
 namespace reprise::generate_test {

@@ -20,8 +20,8 @@
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/strategies.hpp"
 

@@ -10,6 +10,8 @@
 namespace reprise::pass_intervals_test {
 namespace {
 
+using detail::PassIntervals;
+
 using std::chrono::nanoseconds;
 
 TEST(PassIntervals, TakesNoFirstIntervalBecauseTheEngineMayHaveBeenWarmingUp) {

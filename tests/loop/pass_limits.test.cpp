@@ -3,81 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <vector>
+#include <algorithm>
+#include <array>
+#include <cstddef>
 
 namespace reprise::pass_limits_test {
 namespace {
 
-/// A round with a chain of ten nodes, after a context of `prompt` tokens.
-struct LimitDraft : ::testing::Test {
-  Sequence sequence;
-  OpenRound round;
-  Limits limits;
-
-  void begin(const Capabilities& can, std::size_t nodes = 10) {
-    ASSERT_TRUE(sequence.begin(std::vector<Token>{1, 2}, can, {}));
-    ASSERT_TRUE(round.reserve(16, false, 1));
-    Draft draft = round.blank({});
-    for (std::size_t i = 0; i < nodes; ++i) ASSERT_TRUE(draft.extend({.token = static_cast<Token>(i)}));
-    round.propose(draft, 1);
-  }
-  DraftLimit limit(std::size_t max_nodes = unlimited) {
-    return limit_draft(sequence, limits, max_nodes, Cut::budget, round);
-  }
-};
-
-TEST_F(LimitDraft, IsTheWholeDraftWhereNothingBinds) {
-  begin({});
-  EXPECT_EQ(limit().nodes, 10U);
-  EXPECT_EQ(limit().cut, Cut::none);
-  begin({.max_rows = 13});
-  EXPECT_EQ(limit().nodes, 10U);
-  EXPECT_EQ(limit().rows, 12U) << "the anchor takes one";
-  EXPECT_EQ(limit().cut, Cut::none);
-}
-TEST_F(LimitDraft, KeepsTheFirstOfTheBindingRules) {
-  begin({.max_rows = 6, .max_context = 8, .max_depth = 5});
-  EXPECT_EQ(limit().nodes, 5U);
-  EXPECT_EQ(limit().cut, Cut::depth) << "rows and context allow as few, but come later";
-  EXPECT_EQ(limit(5).cut, Cut::budget) << "the caller's number comes before";
-  limits.max_tokens = 1;
-  EXPECT_EQ(limit().nodes, 0U);
-  EXPECT_EQ(limit().cut, Cut::max_tokens) << "stricter than the others";
-}
-TEST_F(LimitDraft, KnowsTheRowsThatTheDraftDoesNotFill) {
-  begin({.max_rows = 8}, 3);
-  EXPECT_EQ(limit().nodes, 3U);
-  EXPECT_EQ(limit().rows, 7U);
-  EXPECT_EQ(limit(2).nodes, 2U);
-  EXPECT_EQ(limit(2).rows, 2U);
-  EXPECT_EQ(limit(2).cut, Cut::budget);
-}
-TEST_F(LimitDraft, SaysThatTheStrategyPushedAMalformedNode) {
-  begin({});
-  Draft draft = round.blank({});
-  EXPECT_TRUE(draft.extend({.token = 1}));
-  EXPECT_FALSE(draft.push({.token = 2, .parent = 7}));
-  round.propose(draft, 1);
-  EXPECT_EQ(limit().nodes, 1U);
-  EXPECT_EQ(limit().cut, Cut::shape);
-  EXPECT_EQ(limit(0).cut, Cut::budget) << "a rule that leaves fewer is the one that counts";
-}
-TEST_F(LimitDraft, CutsTheRowsOfATreeOnlyWhereNoneMayBeDrafted) {
-  begin({.max_rows = 8});
-  Draft draft = round.blank({.max_leaves = 4});
-  EXPECT_TRUE(draft.push({.token = 1}));
-  EXPECT_TRUE(draft.push({.token = 2}));
-  round.propose(draft, 4);
-  limits.draft.max_depth = 2;
-  EXPECT_EQ(limit().rows, 7U) << "pad rows follow the anchor";
-  limits.max_tokens = 1;
-  EXPECT_EQ(limit().rows, 0U);
-}
-TEST_F(LimitDraft, LetsALongPendingPartSettleBeforeItRidesAgain) {
-  begin({.rollback = Rollback::snapshot, .max_replay = 0});
-  EXPECT_EQ(limit().nodes, 0U);
-  EXPECT_EQ(limit().cut, Cut::rollback);
-}
+using detail::clamp_to_contract;
+using detail::max_leaves;
+using detail::pads;
 
 TEST(Pads, NeedATokenAndWidths) {
   Capabilities can;
@@ -99,6 +34,90 @@ TEST(MaxLeaves, AreThoseThatCallerEngineAndShapeAllow) {
   EXPECT_EQ(max_leaves(limits, {.max_leaves = 8}, DraftShape::tree), 1U);
   limits.draft = {.max_leaves = 0};
   EXPECT_EQ(max_leaves(limits, {.max_leaves = 8}, DraftShape::tree), 1U);
+}
+
+constexpr std::array<std::size_t, 3> widths = {2, 4, 8};
+
+PassLimits room(std::size_t nodes, bool padded = true, std::size_t pending = 1) {
+  return {PassShape{1, pending, 0}, nodes, widths, padded};
+}
+void expect_choice(const DraftChoice& got, std::size_t nodes, std::size_t padding, Cut cut) {
+  EXPECT_EQ(got.nodes, nodes);
+  EXPECT_EQ(got.padding, padding);
+  EXPECT_EQ(got.cut, cut);
+}
+
+TEST(WithinAChoice, KeepsWhatIsAllowed) {
+  expect_choice(clamp_to_contract({3, 0, Cut::unlikely}, 5, room(7)), 3, 0, Cut::unlikely);
+  expect_choice(clamp_to_contract({2, 1, Cut::none}, 5, room(7)), 2, 1, Cut::none);
+  expect_choice(clamp_to_contract({4, 0, Cut::none}, 5, {PassShape{}, unlimited, {}, false}), 4, 0, Cut::none);
+}
+TEST(WithinAChoice, SendsNoMoreThanThereIs) {
+  expect_choice(clamp_to_contract({unlimited, unlimited, Cut::none}, 3, {PassShape{}, unlimited, {}, false}), 3, 0,
+                Cut::none);
+  expect_choice(clamp_to_contract({9, 9, Cut::none}, 3, room(3)), 3, 0, Cut::none);
+  expect_choice(clamp_to_contract({unlimited, unlimited, Cut::none}, 2, room(7)), 2, 5, Cut::none);
+}
+TEST(WithinAChoice, FallsBackToTheLargestAllowedWidthBelow) {
+  expect_choice(clamp_to_contract({5, 0, Cut::none}, 5, room(7)), 3, 0, Cut::width);
+  expect_choice(clamp_to_contract({2, 4, Cut::none}, 5, room(7)), 2, 1, Cut::none);
+  expect_choice(clamp_to_contract({2, 0, Cut::unlikely}, 5, room(7)), 1, 0, Cut::width);
+}
+TEST(WithinAChoice, NeverForbidsAPassWithoutADraft) {
+  expect_choice(clamp_to_contract({2, 0, Cut::none}, 2, room(7, true, 9)), 0, 0, Cut::width);
+  expect_choice(clamp_to_contract({0, 0, Cut::throttled}, 2, room(7, true, 3)), 0, 0, Cut::throttled);
+}
+TEST(WithinAChoice, PadsOnlyWhereThereIsAPadToken) {
+  expect_choice(clamp_to_contract({2, 1, Cut::none}, 5, room(7, false)), 1, 0, Cut::width);
+}
+TEST(WithinAChoice, KnowsOnlyReasonsThatThereAre) {
+  EXPECT_EQ(clamp_to_contract({1, 0, static_cast<Cut>(200)}, 5, room(7)).cut, Cut::none);
+}
+TEST(WithinAChoice, HoldsEveryClauseWhateverTheAnswer) {
+  for (std::size_t nodes = 0; nodes < 12; ++nodes)
+    for (std::size_t padding = 0; padding < 12; ++padding)
+      for (std::size_t most = 0; most < 10; ++most)
+        for (std::size_t pending = 1; pending < 5; ++pending)
+          for (const bool padded : {false, true}) {
+            const PassLimits offered = room(most, padded, pending);
+            const DraftChoice got = clamp_to_contract({nodes, padding, Cut::none}, 6, offered);
+            const std::size_t rows = got.nodes + got.padding;
+            ASSERT_LE(got.nodes, std::min<std::size_t>(6, nodes));
+            ASSERT_LE(rows, most);
+            ASSERT_TRUE(padded || got.padding == 0);
+            ASSERT_TRUE(rows == 0 || std::count(widths.begin(), widths.end(), pending + rows) == 1);
+          }
+}
+
+TEST(WithinABudget, IsNoLargerThanWhatWasAsked) {
+  DraftBudget asked;
+  asked.max_nodes = 5;
+  asked.max_depth = 4;
+  asked.max_leaves = 3;
+  DraftBudget answered;
+  answered.max_nodes = answered.max_depth = answered.max_leaves = unlimited;
+  answered.min_path_probability = Probability::one();
+  DraftBudget got = clamp_to_contract(answered, asked);
+  EXPECT_EQ(got.max_nodes, 5U);
+  EXPECT_EQ(got.max_depth, 4U);
+  EXPECT_EQ(got.max_leaves, 3U);
+  EXPECT_EQ(got.shape, DraftShape::tree);
+  EXPECT_EQ(got.min_path_probability, Probability::one());
+  asked.shape = DraftShape::chain;
+  EXPECT_EQ(clamp_to_contract(answered, asked).shape, DraftShape::chain);
+}
+TEST(WithinABudget, AdmitsNoLessLikelyNodesThanWereAsked) {
+  DraftBudget asked;
+  asked.min_path_probability = Probability::ratio(1, 2);
+  EXPECT_EQ(clamp_to_contract(DraftBudget{}, asked).min_path_probability, Probability::ratio(1, 2));
+}
+TEST(WithinABudget, MayBeSmallerThanWhatWasAsked) {
+  DraftBudget answered;
+  answered.max_nodes = answered.max_depth = answered.max_leaves = 0;
+  const DraftBudget got = clamp_to_contract(answered, DraftBudget{});
+  EXPECT_EQ(got.max_nodes, 0U);
+  EXPECT_EQ(got.max_depth, 0U);
+  EXPECT_EQ(got.max_leaves, 1U) << "a draft has a path";
 }
 
 }  // namespace

@@ -9,106 +9,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/testing/hostile_strategy.hpp"
-
 namespace reprise::round_test {
 namespace {
 
 using ::testing::ElementsAre;
-
-struct Found {
-  SelectedNodes selected;
-  std::vector<NodeIndex> nodes, parents;
-  std::vector<std::uint32_t> depths;
-};
-Found select(const std::vector<DraftNode>& nodes, std::size_t max_depth = unlimited, std::size_t rows = 32,
-             const std::vector<Constraint>& constraints = {}) {
-  Found found{{}, std::vector<NodeIndex>(rows), std::vector<NodeIndex>(rows), std::vector<std::uint32_t>(rows)};
-  found.selected = select_nodes(DraftView(nodes, DraftKind::ordered), max_depth,
-                                {found.nodes, found.parents, found.depths}, constraints);
-  found.nodes.resize(found.selected.nodes);
-  found.parents.resize(found.selected.nodes);
-  found.depths.resize(found.selected.nodes);
-  return found;
-}
-DraftNode node(Token token, NodeIndex parent) { return {.token = token, .parent = parent}; }
-DraftNode auxiliary(Token token, NodeIndex parent) { return {.token = token, .parent = parent, .auxiliary = true}; }
-
-TEST(SelectNodes, OfNothingIsNothing) { EXPECT_TRUE(select({}).nodes.empty()); }
-TEST(SelectNodes, EndWhereTheStorageDoes) {
-  std::vector<DraftNode> nodes;
-  for (NodeIndex i = 0; i < 20; ++i) nodes.push_back(node(i, i - 1));
-  EXPECT_EQ(select(nodes, unlimited, 8).nodes.size(), 8U);
-}
-TEST(SelectNodes, OfAChainSayThatItWouldBeDeeper) {
-  const Found found = select({node(1, -1), node(2, 0), node(3, 1)}, 2);
-  EXPECT_THAT(found.nodes, ElementsAre(0, 1));
-  EXPECT_THAT(found.depths, ElementsAre(1, 2));
-  EXPECT_TRUE(found.selected.too_deep);
-}
-TEST(SelectNodes, KeepTheOrderAndSayWhichRowEachFollows) {
-  const Found found = select({node(1, -1), node(2, -1), node(3, 1), node(4, 0), node(5, 1)});
-  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_THAT(found.parents, ElementsAre(-1, -1, 1, 0, 1));
-  EXPECT_THAT(found.depths, ElementsAre(1, 1, 2, 2, 2));
-  EXPECT_FALSE(found.selected.too_deep);
-  EXPECT_FALSE(found.selected.refused);
-}
-TEST(SelectNodes, CountRowsAndNotNodesWhereSomeAreLeftOut) {
-  const Found found =
-      select({node(1, -1), node(2, -1), node(3, 0), node(4, 1), node(5, 1)}, unlimited, 32,
-             {Constraint::refused, Constraint::inner, Constraint::leaf, Constraint::leaf, Constraint::leaf});
-  EXPECT_THAT(found.nodes, ElementsAre(1, 3, 4));
-  EXPECT_THAT(found.parents, ElementsAre(-1, 0, 0));
-}
-TEST(SelectNodes, LeaveOutWhatIsTooDeepAndTakeWhatIsNot) {
-  const Found found = select({node(1, -1), node(2, 0), node(3, 1), node(4, -1), node(5, 3)}, 2);
-  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 3, 4));
-  EXPECT_TRUE(found.selected.too_deep);
-}
-TEST(SelectNodes, CarryAuxiliaryNodesAndSaySo) {
-  const Found found = select({auxiliary(1, -1), node(1, -1), auxiliary(1, -1), auxiliary(2, 0), node(2, 1)});
-  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_THAT(found.parents, ElementsAre(-1, -1, -1, 0, 1));
-  EXPECT_TRUE(found.selected.auxiliary);
-  const Found shallow = select({auxiliary(1, -1), auxiliary(2, 0)}, 1);
-  EXPECT_THAT(shallow.nodes, ElementsAre(0));
-  EXPECT_TRUE(shallow.selected.too_deep);
-  EXPECT_FALSE(select({node(1, -1)}).selected.auxiliary);
-}
-TEST(SelectNodes, LeaveOutWhatWasRefusedAndWhatFollowsIt) {
-  const Found found = select({node(1, -1), node(2, 0), node(3, 1), node(4, 0)}, unlimited, 8,
-                             {Constraint::inner, Constraint::refused, Constraint::leaf, Constraint::leaf});
-  EXPECT_THAT(found.nodes, ElementsAre(0, 3));
-  EXPECT_TRUE(found.selected.refused);
-}
-TEST(SelectNodes, HavePrefixesThatAreDraftsOfTheirOwn) {
-  testing::HostileStrategy hostile(5, 4);
-  std::size_t rows = 0;
-  for (int round = 0; round < 500; ++round) {
-    std::vector<DraftNode> storage(24);
-    Draft draft(storage, {.max_leaves = 3});
-    hostile.propose({}, draft);
-    const std::vector<DraftNode> nodes(draft.view().begin(), draft.view().end());
-    const Found found = select(nodes, 4);
-    rows += found.nodes.size();
-    for (std::size_t most = 0; most <= found.nodes.size(); ++most) {
-      std::size_t leaves = 0;
-      for (std::size_t row = 0; row < most; ++row) {
-        const NodeIndex parent = found.parents[row];
-        ASSERT_LT(parent, static_cast<NodeIndex>(row));
-        ASSERT_EQ(nodes[static_cast<std::size_t>(found.nodes[row])].parent,
-                  parent < 0 ? anchor_parent : found.nodes[static_cast<std::size_t>(parent)]);
-        ASSERT_EQ(found.depths[row], parent < 0 ? 1 : found.depths[static_cast<std::size_t>(parent)] + 1);
-        ASSERT_LE(found.depths[row], 4U);
-        const auto end = found.parents.begin() + static_cast<std::ptrdiff_t>(most);
-        leaves += std::find(found.parents.begin(), end, static_cast<NodeIndex>(row)) == end ? 1 : 0;
-      }
-      ASSERT_LE(leaves, 3U);
-    }
-  }
-  EXPECT_GT(rows, 500U);
-}
 
 struct WalkFixture : ::testing::Test {
   Limits limits;

@@ -11,6 +11,7 @@
 namespace reprise::sequence_test {
 namespace {
 
+using detail::Sequence;
 using ::testing::ElementsAre;
 
 struct SequenceTest : ::testing::Test {

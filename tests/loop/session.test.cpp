@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "reprise/testing/hostile_strategy.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/witness.hpp"
 
 // Every function of a session can be instantiated, with any control.

@@ -14,8 +14,8 @@
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/check_strategy.hpp"
-#include "reprise/testing/naive_index.hpp"
 #include "support/allocation_counter.hpp"
+#include "support/naive_index.hpp"
 
 // Every allocation of a session fails once. Afterwards the session must be usable, and the output must equal plain
 // decoding. unordered_dense tests its containers this way.

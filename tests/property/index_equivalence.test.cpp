@@ -11,7 +11,7 @@
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/naive_index.hpp"
+#include "support/naive_index.hpp"
 #include "support/property_cases.hpp"
 #include "support/streams.hpp"
 
@@ -78,7 +78,7 @@ struct World {
   }
 
   std::vector<Token> tokens;
-  reprise::NaiveIndex naive;
+  reprise::testing::NaiveIndex naive;
   reprise::RollingHashIndex rolling;
   reprise::SuffixArrayIndex suffixes;
 };

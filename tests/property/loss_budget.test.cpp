@@ -227,7 +227,6 @@ struct BatchWorld {
   Attack attack = Attack::reject;
   std::size_t sequences = 1;
   std::size_t planners = 1;  ///< take turns, with one budget
-  bool uniform = false;
   bool sampled = false;
   bool replayed = false;  ///< the engine restores a saved state
   bool chances = false;
@@ -236,9 +235,8 @@ struct BatchWorld {
 
   [[nodiscard]] std::string text() const {
     return curve.name + ", attack " + std::to_string(static_cast<int>(attack)) + ", " + std::to_string(planners) +
-           " planners of " + std::to_string(sequences) + " sequences" + (uniform ? ", uniform" : "") +
-           (sampled ? ", sampled" : "") + (replayed ? ", replayed" : "") + (widths.empty() ? "" : ", widths") +
-           (chances ? ", chances" : "");
+           " planners of " + std::to_string(sequences) + " sequences" + (sampled ? ", sampled" : "") +
+           (replayed ? ", replayed" : "") + (widths.empty() ? "" : ", widths") + (chances ? ", chances" : "");
   }
 };
 
@@ -247,7 +245,6 @@ class BatchDuel {
   BatchDuel(const BatchWorld& world, std::uint64_t seed) : world_(world), random_(mix(seed)) {
     BatchOptions options;
     options.curve = world.curve.curve;
-    options.uniform = world.uniform;
     options.widths = world.widths;
     options.max_drafted = 48;
     options.loss_budget = &budget_;
@@ -317,11 +314,11 @@ class BatchDuel {
     const auto cost_at = [&](std::size_t rows, std::size_t at) -> std::int64_t {
       const auto widths = world_.widths.values();
       const auto width = std::lower_bound(widths.begin(), widths.end(), rows);
-      if (!world_.uniform && width != widths.end()) rows = *width;
+      if (width != widths.end()) rows = *width;
       return world_.curve.curve.cost({n, rows, at});
     };
     const auto cost = [&](std::size_t rows) { return cost_at(rows, context); };
-    const std::size_t rows = plan.row_width > 0 ? plan.row_width * n + player.other_rows : plan.rows;
+    const std::size_t rows = plan.rows;
     const std::int64_t extra = cost(rows) - cost(plain);
     const std::int64_t rerun = world_.replayed ? cost(plain) - cost(n) : 0;
     std::vector<std::size_t> committed;
@@ -372,12 +369,10 @@ TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand
     world.curve = curves[seed % curves.size()];
     world.attack = static_cast<Attack>(random.below(static_cast<std::size_t>(Attack::count)));
     world.planners = random.chance(30) ? 3 : 1;
-    world.uniform = random.chance(30);
     world.sampled = random.chance(20);
     world.replayed = random.chance(40);
     world.chances = random.chance(50);
-    if (!world.uniform && random.chance(25)) world.widths = {1, 2, 4, 8, 12, 16, 33, 36, 40, 64, 80};
-    if (world.uniform && random.chance(50)) world.widths = {1, 2, 4, 8, 16};
+    if (random.chance(25)) world.widths = {1, 2, 4, 8, 12, 16, 33, 36, 40, 64, 80};
     const std::int64_t lost = BatchDuel(world, seed).run(passes).worst();
     ASSERT_LE(lost, LossBudget::most_lost)
         << static_cast<double>(lost) / cost_one << " in " << world.text() << "; " << run_again(seed);

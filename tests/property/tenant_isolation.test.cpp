@@ -228,7 +228,7 @@ class Life {
   void look_inside_table(const Tokens& text) {
     const NextTokenCounts& table = tenant_->next_tokens;
     for (std::size_t line = 0; line < table.lines(); ++line)
-      for (const NextTokenWord word : table.words(line)) note(word.bits());
+      for (const reprise::detail::NextTokenWord word : table.words(line)) note(word.bits());
     for (std::size_t i = 1; i < text.size(); i += 3)
       for (const NextTokens& next : {table.next(text[i]), table.next(text[i - 1], text[i])}) {
         note(next.total());

@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/core/fixed_point.hpp"
-
 namespace reprise::replay::curve_log_test {
 namespace {
 
@@ -36,7 +34,7 @@ TEST(CurveLog, HasPointsAtPowersOfTwoAndAtTheEnd) {
     ASSERT_EQ(points.back().rows.size(), 4U);
     for (std::size_t rows = 1; rows <= 4; ++rows) {
       const CurvePoint::Row& row = points.back().rows[rows - 1];
-      EXPECT_EQ(row.learned, static_cast<double>(learned.cost(rows)) / UnitScale::one);
+      EXPECT_EQ(row.learned, static_cast<double>(learned.cost(rows)) / cost_one);
       EXPECT_EQ(row.uncertain, learned.uncertain(rows));
       EXPECT_EQ(row.actual, 1 + 0.5 * static_cast<double>(rows - 1));
     }

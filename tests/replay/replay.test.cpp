@@ -14,8 +14,8 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/extras/lookahead_drafter.hpp"
 #include "reprise/extras/token_recycling_drafter.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/strategies.hpp"
 
 namespace reprise::replay::replay_test {

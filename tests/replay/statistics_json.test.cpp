@@ -45,12 +45,12 @@ TEST(StatisticsJson, IsReadBackAsItWasWritten) {
   const tools::Json* cuts = json.find("cuts");
   ASSERT_NE(cuts, nullptr);
   for (std::size_t i = 0; i < cut_count; ++i)
-    EXPECT_EQ(number_at(*cuts, report_word(static_cast<Cut>(i))), static_cast<std::int64_t>(100 + i));
+    EXPECT_EQ(number_at(*cuts, to_string(static_cast<Cut>(i))), static_cast<std::int64_t>(100 + i));
   const tools::Json* sources = json.find("by_source");
   ASSERT_NE(sources, nullptr);
   ASSERT_EQ(sources->object()->keys.size(), draft_source_count);
   for (std::size_t i = 0; i < draft_source_count; ++i)
-    EXPECT_EQ(number_at(*sources->find(report_word(static_cast<DraftSource>(i))), "sent"),
+    EXPECT_EQ(number_at(*sources->find(to_string(static_cast<DraftSource>(i))), "sent"),
               static_cast<std::int64_t>(200 + i));
   const tools::Json::Array* depths = json.find("by_depth")->array();
   ASSERT_NE(depths, nullptr);

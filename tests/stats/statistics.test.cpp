@@ -130,13 +130,13 @@ TEST(Statistics, KeepPadRowsOutOfTheDepths) {
 TEST(Statistics, KeepAuxiliaryTokensOutOfDepthsAndSources) {
   Statistics counted;
   Round()
-      .add(DraftSource::lookahead, anchor_parent)
-      .add(DraftSource::lookahead, anchor_parent, true)
+      .add(DraftSource::target, anchor_parent)
+      .add(DraftSource::target, anchor_parent, true)
       .accept({0})
       .count_in(counted);
   EXPECT_EQ(counted.auxiliary, 1U);
   EXPECT_EQ(counted.drafted, 2U);
-  EXPECT_EQ(counted.from(DraftSource::lookahead), (SentTokens{1, 1}));
+  EXPECT_EQ(counted.from(DraftSource::target), (SentTokens{1, 1}));
   EXPECT_EQ(counted.at_depth(1), (SentTokens{1, 1}));
   EXPECT_EQ(sum_of(counted, &SentTokens::sent) + counted.auxiliary, counted.drafted);
 }

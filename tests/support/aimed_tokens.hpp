@@ -8,7 +8,7 @@
 
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/ngram_table.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::testing {
 

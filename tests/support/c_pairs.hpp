@@ -15,7 +15,6 @@
 #include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/next_token_snapshot.hpp"
-#include "reprise/history/tenants.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/speculator.hpp"
 #include "support/choices.hpp"
@@ -81,9 +80,8 @@ struct CHistoryPair {
     if (in.vocabulary != 0) options.vocabulary = in.vocabulary;
     store = *HistoryStore::make(options);
     if (in.next_token_bytes != 0)
-      counts = *NextTokenCounts::make({.max_bytes = in.next_token_bytes,
-                                       .key = TenantHistories::next_token_key(options.key),
-                                       .vocabulary = options.vocabulary});
+      counts = *NextTokenCounts::make(
+          {.max_bytes = in.next_token_bytes, .key = next_token_key(options.key), .vocabulary = options.vocabulary});
   }
   CHistoryPair(const CHistoryPair&) = delete;
   CHistoryPair& operator=(const CHistoryPair&) = delete;

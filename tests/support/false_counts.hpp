@@ -11,6 +11,8 @@
 
 namespace reprise::testing {
 
+using reprise::detail::NextTokenWord;
+
 /// Fills a table of next-token counts with counts of text that was never said. The contexts are real: they consist of
 /// the tokens that the caller passes.
 class FalseCounts {

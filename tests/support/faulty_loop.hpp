@@ -78,7 +78,7 @@ class FaultySession {
   DraftView propose(const Limits& limits) {
     limits_ = &limits;
     DraftBudget budget = limits.draft;
-    budget.max_leaves = max_leaves(limits, capabilities_, DraftShape::tree);
+    budget.max_leaves = reprise::detail::max_leaves(limits, capabilities_, DraftShape::tree);
     Draft draft(nodes_, budget);
     if (finish_ == FinishReason::none && output_size() >= limits.max_tokens) finish_ = FinishReason::max_tokens;
     if (finish_ == FinishReason::none && context_.size() >= max_context()) finish_ = FinishReason::context_full;
@@ -91,16 +91,16 @@ class FaultySession {
     if (fault_ == Fault::constraint_ignored) return;
     constraints_.resize(draft_.size());
     std::array<Token, 16> path{};
-    reprise::constrain(draft_, allowed, constraints_, std::span(path).first(draft_.size()));
+    reprise::detail::constrain(draft_, allowed, constraints_, std::span(path).first(draft_.size()));
   }
   Result<Pass> plan(std::size_t nodes = unlimited) {
     const std::size_t pending = context_.size() - cached_;
     const std::size_t context_left = max_context() - context_.size() - 1;
     const std::size_t tokens_left =
         fault_ != Fault::limit_overrun ? limits_->max_tokens - output_size() - 1 : unlimited;
-    const SelectedNodes found =
-        select_nodes(draft_, std::min({capabilities_.max_depth, limits_->draft.max_depth, context_left, tokens_left}),
-                     {nodes_of_, parents_, depths_}, constraints_);
+    const reprise::detail::SelectedNodes found = reprise::detail::select_nodes(
+        draft_, std::min({capabilities_.max_depth, limits_->draft.max_depth, context_left, tokens_left}),
+        {nodes_of_, parents_, depths_}, constraints_);
     std::size_t rows = std::min(limits_->max_rows, capabilities_.max_rows) - pending;
     if (restores() && pending > capabilities_.max_replay) rows = 0;
     drafted_ = widest({PassShape{1, pending, 0}, unlimited, capabilities_.allowed_widths.values()},
@@ -237,7 +237,7 @@ class FaultySession {
   std::vector<CommittedToken> committed_;
   std::vector<NodeIndex> path_;
   std::vector<std::size_t> rows_;
-  std::vector<Constraint> constraints_;
+  std::vector<reprise::detail::Constraint> constraints_;
   std::size_t keep_ = 0;
   bool restore_ = false;
   StopCheck walked_;

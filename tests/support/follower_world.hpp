@@ -226,7 +226,7 @@ class FollowerWorld {
   Speculator session_;
   Limits limits_;
   Ticket ticket_;
-  PassIntervals intervals_;
+  reprise::detail::PassIntervals intervals_;
   Tokens ids_;
   Tokens draft_;
   std::optional<std::uint64_t> conversation_;

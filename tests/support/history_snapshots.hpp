@@ -106,7 +106,8 @@ std::string load_into(const HistoryOptions& options, std::span<const std::byte> 
     return {};
   }
   if (memory->memory_bytes() > options.max_bytes) return "more memory than allowed";
-  if (TokenCalibrator(calibration).state() != calibration) return "a state beyond the bounds of learning";
+  if (reprise::detail::TokenCalibrator(calibration).state() != calibration)
+    return "a state beyond the bounds of learning";
   if (std::string fault = check_memory(*memory); !fault.empty()) return fault;
   const Bytes after = saved(*memory, calibration);
   CalibrationState other;

@@ -13,6 +13,8 @@
 
 namespace reprise::testing {
 
+using reprise::detail::NextTokenWord;
+
 /// The naive reference: counts of all next tokens of all contexts of one and two tokens.
 class NextTokenModel {
  public:

@@ -18,13 +18,21 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/draft/detail/shown_rows.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/evidence/match_weight.hpp"
-#include "reprise/evidence/next_token_evidence.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/detail/match_weight.hpp"
+#include "reprise/evidence/detail/next_token_evidence.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
 
 namespace reprise::testing {
+
+using reprise::detail::EvidenceSource;
+using reprise::detail::NextTokenEvidence;
+using reprise::detail::NextTokenSource;
+using reprise::detail::store_source;
+using reprise::detail::TokenCalibrator;
+using reprise::detail::TokenEvidence;
+using reprise::detail::VoteWeight;
 
 /// The policy of NgramDrafter, slow and obvious. It searches all tokens for every occurrence, counts with a map, and
 /// searches all candidates for the best one. It truncates by repeating the calls. Evidence is a text before the

@@ -18,10 +18,10 @@
 #include "reprise/index/ranked_rows.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/naive_index.hpp"
 #include "support/choices.hpp"
 #include "support/false_counts.hpp"
 #include "support/lent_context.hpp"
+#include "support/naive_index.hpp"
 #include "support/ngram_model.hpp"
 #include "support/random_rows.hpp"
 #include "support/streams.hpp"
@@ -214,8 +214,8 @@ struct NgramCoverage {
   std::size_t remembered = 0;  ///< nodes that only stores predict
   std::size_t named = 0;       ///< nodes that next-token counts or latest rankings name and no voter predicts
   std::size_t ranked = 0;      ///< nodes that only rankings predict
-  std::array<std::size_t, NextTokenEvidence::sources> by_source{};  ///< nodes that a source knows
-  std::size_t unwanted = 0;                                         ///< rounds in which no rows are wanted any more
+  std::array<std::size_t, reprise::detail::NextTokenEvidence::sources> by_source{};  ///< nodes that a source knows
+  std::size_t unwanted = 0;  ///< rounds in which no rows are wanted any more
 
   NgramCoverage& operator+=(const NgramCoverage& other) {
     drafts += other.drafts;

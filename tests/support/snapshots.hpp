@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reprise/core/result.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/detail/snapshot_runs.hpp"
@@ -220,7 +220,8 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
   if (!reader) return fault(reader.error(), false);
   if (const auto section = reader->section(SectionKind::calibration)) {
     const auto state = read_calibration(*section);
-    if (state && TokenCalibrator(*state).state() != *state) return "a state beyond the bounds of learning";
+    if (state && reprise::detail::TokenCalibrator(*state).state() != *state)
+      return "a state beyond the bounds of learning";
     if (!state && !fault(state.error(), true).empty()) return fault(state.error(), true);
     ++(state ? coverage.calibrations : coverage.forged_contents);
   }

@@ -13,10 +13,10 @@
 
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/lossless.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/choices.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/plain_decoding.hpp"
 #include "support/random_rows.hpp"

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/corpus/corpus_store.hpp"
 #include "reprise/corpus/corpus_writer.hpp"
+#include "reprise/corpus/verify_corpus.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/reprise.hpp"
 #include "reprise/testing/random.hpp"

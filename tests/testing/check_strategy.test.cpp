@@ -9,8 +9,8 @@
 
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
-#include "reprise/testing/naive_index.hpp"
+#include "support/hostile_strategy.hpp"
+#include "support/naive_index.hpp"
 
 namespace reprise::testing::check_strategy_test {
 namespace {

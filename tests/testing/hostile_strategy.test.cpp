@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/hostile_strategy.hpp"
+#include "support/hostile_strategy.hpp"
 
 #include <gtest/gtest.h>
 

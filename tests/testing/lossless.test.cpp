@@ -10,9 +10,9 @@
 
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
-#include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
 #include "reprise/testing/walking_scripted_verifier.hpp"
+#include "support/hostile_strategy.hpp"
 
 namespace reprise::testing::testing_lossless_test {
 namespace {

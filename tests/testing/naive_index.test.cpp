@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference is compared with answers written by hand, here and in lookup_index.test.cpp.
 
-#include "reprise/testing/naive_index.hpp"
+#include "support/naive_index.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@ namespace {
 
 using reprise::Match;
 using reprise::MatchOrder;
-using reprise::NaiveIndex;
 using reprise::testing::index_of;
 using reprise::testing::matches;
+using reprise::testing::NaiveIndex;
 using testing::ElementsAre;
 
 TEST(NaiveIndex, FindsEveryOccurrenceOfAWordWithItsOwnLength) {

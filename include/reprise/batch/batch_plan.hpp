@@ -12,7 +12,6 @@
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/acceptance_calibrator.hpp"
 #include "reprise/loop/pass.hpp"
 
 /// \file The input and output types of BatchPlanner.
@@ -20,9 +19,8 @@ namespace reprise::inline v0 {
 
 /// One sequence of the next pass.
 struct BatchEntry {
-  Offer offer;                                   ///< from Session::offer(); its draft may be empty
-  std::size_t context = 0;                       ///< number of committed tokens of the sequence
-  const AcceptanceCalibrator* credit = nullptr;  ///< corrects the draft's probabilities; null: no correction
+  Offer offer;              ///< from Session::offer(); its draft may be empty
+  std::size_t context = 0;  ///< number of committed tokens of the sequence
 };
 
 /// Settings of BatchPlanner. All have working defaults.
@@ -31,19 +29,15 @@ struct BatchOptions {
   /// learn(); until the first measured time, the default curve applies. Use CostCurve::linear(0) if only a token budget
   /// should limit drafts.
   std::optional<CostCurve> curve = {};
-  /// Token budget of a pass: all rows, including pending rows and the `other_rows` of BatchPlanner::plan(). If
-  /// `uniform`, padding counts too.
+  /// Token budget of a pass: all rows, including pending rows and the `other_rows` of BatchPlanner::plan().
   std::size_t max_rows = unlimited;
   /// Upper bound on the drafted rows of one sequence. Values above BatchPlanner::most_nodes have no effect.
   std::size_t max_nodes = 32;
-  /// Upper bound on the drafted rows of a pass; if `uniform`, padding counts. Values above 65,536 have no effect.
+  /// Upper bound on the drafted rows of a pass. Values above 65,536 have no effect.
   std::size_t max_drafted = 512;
-  /// The row counts that the engine can run (captured graphs). The caller pads the rows of a plan up to the next
-  /// allowed count. The counts apply to the whole pass or, if `uniform`, to each sequence.
+  /// The row counts that the engine can run for a whole pass (captured graphs). The caller pads the rows of a plan up
+  /// to the next allowed count.
   AllowedWidths widths = {};
-  /// True if all sequences of a pass with drafts must have the same number of rows; the caller pads shorter sequences.
-  /// For kernels that require one query length for all sequences.
-  bool uniform = false;
   /// The loss budget of one engine and one tenant, shared by all planners and controls that serve this tenant. It must
   /// outlive the planner. Null: the planner has a budget of its own.
   LossBudget* loss_budget = nullptr;
@@ -55,7 +49,6 @@ struct BatchPlan {
   std::size_t drafted = 0;               ///< sum of `nodes`
   std::size_t rows = 0;                  ///< rows of the pass, without padding
   std::size_t width = 0;                 ///< rows of the pass, with padding
-  std::size_t row_width = 0;             ///< rows of each sequence, with padding, if uniform and drafted > 0; else 0
   Cut cut = Cut::none;                   ///< why some offered nodes are not drafted; pass it to Session::plan()
 
   /// Returns nodes[i], or 0 for a plan that ran out of memory (Cut::out_of_memory), because its `nodes` is empty.

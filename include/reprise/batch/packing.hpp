@@ -65,9 +65,6 @@ struct PackedBatch {
 ///
 /// If the engine returns picks only for the rows in batch().logit_rows, call compact_picks_of(i, picks) instead.
 ///
-/// For uniform rows, pass the width to add(). add() then appends pad rows to each sequence; a pad row sees only itself
-/// and the cache of its sequence. Drop the cache entries of pad rows.
-///
 /// Only reserve(), add() and pad_to() allocate; the last two do so only beyond the reserved size. Memory: 21 bytes per
 /// row, 8 bytes per sequence. Threads: one at a time.
 class BatchPacker {
@@ -90,13 +87,11 @@ class BatchPacker {
     anchors_.clear();
   }
 
-  /// Adds the part of one sequence, and pads its rows with `pad` up to `row_width` rows. Returns false and changes
-  /// nothing if out of memory.
-  [[nodiscard]] bool add(const SequencePass& pass, std::size_t row_width = 0, Token pad = 0) noexcept {
+  /// Adds the part of one sequence. Returns false and changes nothing if out of memory.
+  [[nodiscard]] bool add(const SequencePass& pass) noexcept {
     REPRISE_EXPECTS(offsets_.empty() ? tokens_.empty() : offsets_[offsets_.size() - 1] == tokens_.size());
     const std::size_t rows = pass.batch.size();
-    const std::size_t padding = row_width - std::min(row_width, rows);
-    if (!grow(rows + padding) || !logit_rows_.reserve_extra(pass.drafted + 1) || !anchors_.reserve_extra(1) ||
+    if (!grow(rows) || !logit_rows_.reserve_extra(pass.drafted + 1) || !anchors_.reserve_extra(1) ||
         !offsets_.reserve_extra(offsets_.empty() ? 2 : 1))
       return false;
     const auto id = static_cast<BatchSlot>(pass.sequence);
@@ -112,14 +107,12 @@ class BatchPacker {
                                   : static_cast<std::size_t>(positions_[first + static_cast<std::size_t>(parent)]) + 1;
       push(pass.batch[row], position, id, parent, row + 1 >= pending);
     }
-    for (std::size_t row = 0; row < padding; ++row) push(pad, pass.context, id, anchor_parent, false);
     offsets_.push_reserved(static_cast<std::uint32_t>(tokens_.size()));
     return true;
   }
   /// Like add() above, for the planned pass of sequence `id`, whose session has `context` committed tokens.
-  [[nodiscard]] bool add(BatchSlot id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
-                         Token pad = 0) noexcept {
-    return add({static_cast<std::size_t>(id), pass.batch, pass.drafted, pass.parents, context}, row_width, pad);
+  [[nodiscard]] bool add(BatchSlot id, const Pass& pass, std::size_t context) noexcept {
+    return add({static_cast<std::size_t>(id), pass.batch, pass.drafted, pass.parents, context});
   }
 
   /// Adds pad rows that belong to no sequence, until the batch has `rows` rows. No sequence can be added afterwards,
@@ -145,8 +138,7 @@ class BatchPacker {
   [[nodiscard]] std::size_t size() const noexcept { return anchors_.size(); }
 
   /// Returns the picks of sequence i, as Session::resolve() reads them. `flat` has one element per row of the batch.
-  /// The result has one element for the anchor's row, then one for each drafted row. The elements of pad rows that
-  /// add() has appended come last and are never read.
+  /// The result has one element for the anchor's row, then one for each drafted row.
   template <class T>
   [[nodiscard]] std::span<T> picks_of(std::size_t i, std::span<T> flat) const noexcept {
     return flat.subspan(anchors_[i], offsets_[i + 1] - anchors_[i]);

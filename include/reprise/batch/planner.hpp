@@ -32,16 +32,15 @@
 #include "reprise/batch/batch_plan.hpp"
 #include "reprise/batch/detail/batch_cost.hpp"
 #include "reprise/batch/detail/offered_nodes.hpp"
-#include "reprise/batch/detail/ragged_planner.hpp"
-#include "reprise/batch/detail/uniform_planner.hpp"
+#include "reprise/batch/detail/row_choice.hpp"
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/result.hpp"
 
@@ -63,33 +62,32 @@ namespace reprise::inline v0 {
 /// for each n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same
 /// sequences and no other rows. With a learned curve, which can be wrong, the bound is not guaranteed.
 ///
-/// A strategy that states wrong probabilities takes rows from other sequences: set BatchEntry::credit to an
-/// AcceptanceCalibrator.
+/// A strategy that states too high probabilities takes rows from other sequences.
 ///
 /// Sampled drafts: the decision to send a node may depend only on numbers stated before its token was drawn; otherwise
 /// rejection sampling is biased. Each sampled draft continues while the next stated probability is worth the price of a
-/// row at the size of the last pass. Sampled drafts get rows before ordered ones. If rows are uniform and any draft is
-/// sampled, the width grows step by step. It grows while the first row of the next step, summed over all sequences, is
-/// worth its share of the step's cost.
+/// row at the size of the last pass. Sampled drafts get rows before ordered ones.
 ///
 /// Plans are a pure function of the settings, of all calls so far (times included) and, if there is one, of a shared
 /// budget. All decisions use integer arithmetic. Ranks that plan independently must get the same times (those of one
 /// rank). Among nodes of equal worth, those of earlier sequences are sent first. The sequence that counts as the first
 /// changes with each pass.
 ///
-/// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 7 KB
-/// of histograms, 56 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
+/// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 1.4
+/// KB of counts, 56 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
 /// 2 bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
+  using Rate = detail::Rate;
+  using Throughput = detail::Throughput;
+
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
 
   explicit BatchPlanner(BatchOptions options = {}) noexcept
       : options_(bounded(std::move(options))),
-        cost_(std::exchange(options_.curve, {}), options_.uniform ? AllowedWidths() : options_.widths,
-              options_.max_drafted),
+        cost_(std::exchange(options_.curve, {}), options_.widths, options_.max_drafted),
         losses_(LossBudget(), options_.loss_budget),
-        offered_(options_.max_nodes, options_.uniform) {}
+        offered_(options_.max_nodes) {}
 
   /// Reserves memory for plans of `sequences` sequences. Errors: out_of_memory; in that case earlier memory stays, and
   /// plan() allocates on demand.
@@ -114,9 +112,10 @@ class BatchPlanner {
     for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
     narrowed.max_nodes = may_pay ? std::min(narrowed.max_nodes, limit) : 0;
     const std::int64_t step = static_cast<std::int64_t>(plain.sequences) * cost_.least_step();
-    narrowed.min_path_probability = std::max(
-        asked.min_path_probability, least_worthwhile(std::max(rate_one, least_tokens()),
-                                                     static_cast<Cost>(std::min<std::int64_t>(step, cost_one))));
+    narrowed.min_path_probability =
+        std::max(asked.min_path_probability,
+                 detail::least_worthwhile(std::max(detail::rate_one, least_tokens()),
+                                          static_cast<Cost>(std::min<std::int64_t>(step, cost_one))));
     return narrowed;
   }
 
@@ -141,9 +140,9 @@ class BatchPlanner {
     return shrink(options_.max_rows);
   }
 
-  /// Returns the last plan, reduced to at most `rows` rows in total; for example if the KV cache is full. Padding
-  /// counts only if rows are uniform. Each sequence drafts a prefix of its earlier draft. If the pending rows and the
-  /// `other_rows` of plan() exceed `rows` already, nothing is drafted.
+  /// Returns the last plan, reduced to at most `rows` rows in total without padding; for example if the KV cache is
+  /// full. Each sequence drafts a prefix of its earlier draft. If the pending rows and the `other_rows` of plan()
+  /// exceed `rows` already, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
     losses_.cancel();
@@ -153,9 +152,7 @@ class BatchPlanner {
               .rows = plain_.rows,
               .width = cost_.width(plain_.rows),
               .cut = plain_.sequences == 0 ? Cut::none : Cut::out_of_memory};
-    rows = std::min(rows, options_.max_rows);
-    return options_.uniform ? plan_by(detail::UniformPlanner(options_.widths), rows)
-                            : plan_by(detail::RaggedPlanner(), rows);
+    return plan_within(std::min(rows, options_.max_rows));
   }
 
   /// Learns from the pass of the last plan, after its commit. `committed`: the number of tokens that the pass committed
@@ -179,8 +176,8 @@ class BatchPlanner {
     last_paid_ = paid_;
   }
 
-  /// Returns the recent throughput: tokens per sequence in the time of one plain pass.
-  [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
+  /// Returns the recent throughput: tokens per sequence in the time of one plain pass, in 1/65,536.
+  [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
   /// Returns the budget that limits the losses: the shared one, or the planner's own.
   [[nodiscard]] const LossBudget& loss_budget() const noexcept { return losses_.budget(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -210,8 +207,8 @@ class BatchPlanner {
   [[nodiscard]] std::int64_t price() const noexcept {
     const Rate rate = std::min(throughput_.rate(), cost_.max_throughput());
     // Only one sequence adds the surcharge: with several sequences, more weight on time only caused losses.
-    return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * rate_one +
-           UnitScale::divide(value_of_time(rate, cost_.max_throughput()), rate);
+    return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * detail::rate_one +
+           detail::UnitScale::divide(detail::value_of_time(rate, cost_.max_throughput()), rate);
   }
   /// Returns the minimum number of tokens that a sequence is assumed to get in a pass, in UnitScale. It is 0.6 of the
   /// recent mean per sequence and pass. Without this minimum, the tokens after one that is hard to predict would look
@@ -221,8 +218,8 @@ class BatchPlanner {
   [[nodiscard]] detail::OfferedNodes::Bounds bounds() const noexcept {
     const std::int64_t price = this->price();
     return {.least_tokens = static_cast<std::uint64_t>(least_tokens()),
-            .least_class = detail::class_below(UnitScale::multiply(price, cost_.least_step())) + 2,
-            .stop_class = detail::class_below(UnitScale::multiply(price, step_of_last_pass())),
+            .least_class = detail::class_below(detail::UnitScale::multiply(price, cost_.least_step())) + 2,
+            .stop_class = detail::class_below(detail::UnitScale::multiply(price, step_of_last_pass())),
             .row_limit = row_limit(plain_.rows, options_.max_rows)};
   }
   /// Returns the increase of BatchCost::log() for one more row, at the size of the last pass. It is the mean over one
@@ -230,38 +227,33 @@ class BatchPlanner {
   [[nodiscard]] std::int64_t step_of_last_pass() const noexcept {
     const std::size_t from = std::min(last_paid_, options_.max_drafted);
     const std::size_t to = std::min(from + plain_.sequences, options_.max_drafted);
-    return to == from ? most_rate : (cost_.log(to) - cost_.log(from)) / static_cast<std::int64_t>(to - from);
+    return to == from ? detail::most_rate : (cost_.log(to) - cost_.log(from)) / static_cast<std::int64_t>(to - from);
   }
 
-  template <class Planner>
-  BatchPlan plan_by(const Planner& planner, std::size_t rows) noexcept {
-    detail::PlanTerms terms{.cost = cost_,
-                            .allowance = losses_.allowance(),
-                            .price = price(),
-                            .row_limit = row_limit(plain_.rows, rows),
-                            .plain_rows = plain_.rows,
-                            .other_rows = other_rows_};
+  /// Returns the plan with at most `rows` rows in total.
+  BatchPlan plan_within(std::size_t rows) noexcept {
+    detail::PlanTerms terms{
+        .cost = cost_, .allowance = losses_.allowance(), .price = price(), .row_limit = row_limit(plain_.rows, rows)};
     const std::size_t limit = terms.row_limit;
     // Later tokens of a sampled draft must not decide whether a token is sent. So the budget has to cover every smaller
     // number of rows as well.
     if (offered_.any_sampled()) terms.row_limit = reserve_each(limit);
-    detail::RowChoice best = planner.choose(offered_, terms);
+    detail::RowChoice best = detail::choose_rows(offered_, terms);
     if (is_time_for_plain(best)) best = {.guarded = true};
     bool guarded = terms.row_limit < limit;
     while (!losses_.change(worst_loss(best.rows))) {
       terms.row_limit = best.rows - 1;
-      best = planner.choose(offered_, terms);
+      best = detail::choose_rows(offered_, terms);
       guarded = true;
     }
     best.guarded = best.guarded || guarded;
-    const std::size_t drafted = planner.share_out(offered_, best, turn_, {nodes_.data(), nodes_.size()});
+    detail::share_rows(offered_, best.rows, turn_, {nodes_.data(), nodes_.size()});
     paid_ = best.rows;
     return {.nodes = {nodes_.data(), nodes_.size()},
-            .drafted = drafted,
-            .rows = plain_.rows + drafted,
+            .drafted = paid_,
+            .rows = plain_.rows + paid_,
             .width = cost_.width(plain_.rows + paid_),
-            .row_width = best.row_width,
-            .cut = why(best, drafted, limit)};
+            .cut = why(best, limit)};
   }
   /// Returns the loss of a pass with k drafted rows if all are rejected and the replay is the most expensive one.
   [[nodiscard]] std::int64_t worst_loss(std::size_t k) const noexcept {
@@ -300,11 +292,11 @@ class BatchPlanner {
   /// then.
   [[nodiscard]] bool is_time_for_plain(const detail::RowChoice& best) const noexcept {
     const auto sequences = static_cast<std::int64_t>(std::max<std::size_t>(1, plain_.sequences));
-    const std::int64_t gain = offered_.any_sampled() ? std::int64_t{most_rate} : best.gain / sequences;
+    const std::int64_t gain = offered_.any_sampled() ? std::int64_t{detail::most_rate} : best.gain / sequences;
     return best.rows > 0 && cost_.should_probe_plain(gain, losses_.budget());
   }
-  [[nodiscard]] Cut why(const detail::RowChoice& best, std::size_t drafted, std::size_t limit) const noexcept {
-    if (drafted == offered_.offered()) return Cut::none;
+  [[nodiscard]] Cut why(const detail::RowChoice& best, std::size_t limit) const noexcept {
+    if (best.rows == offered_.offered()) return Cut::none;
     if (best.guarded) return Cut::throttled;
     return best.rows == limit && best.rows < offered_.worthwhile() ? Cut::budget : Cut::unlikely;
   }
@@ -321,7 +313,7 @@ class BatchPlanner {
   PassShape plain_{0, 0, 0};
   std::size_t contexts_ = 0;  // sum of the contexts
   std::size_t other_rows_ = 0;
-  std::size_t paid_ = 0;  // drafted rows, padding included if uniform
+  std::size_t paid_ = 0;  // drafted rows
   detail::OfferedNodes offered_;
   Buffer<std::uint32_t> nodes_;
 };

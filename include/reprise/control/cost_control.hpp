@@ -12,16 +12,16 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/cost_policy.hpp"
 #include "reprise/control/cost_prior.hpp"
+#include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/control/detail/cost_table.hpp"
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
-#include "reprise/core/fixed_point.hpp"
-#include "reprise/evidence/claim_calibrator.hpp"
-#include "reprise/evidence/path_products.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/evidence/detail/claim_calibrator.hpp"
+#include "reprise/evidence/detail/path_products.hpp"
 
 namespace reprise::inline v0 {
 
@@ -84,6 +84,10 @@ struct CostOptions {
 /// Threads: many threads may call const functions at once; no other function may run at the same time as any call.
 /// Distinct controls may be used at the same time, even if they share a budget.
 class CostControl {
+  using LearnedCost = detail::LearnedCost;
+  using LengthInput = detail::LengthInput;
+  using ToldCost = detail::ToldCost;
+
  public:
   static constexpr std::size_t most_nodes = LearnedCost::most_nodes;
 
@@ -98,7 +102,7 @@ class CostControl {
     losses_.close();
     instead_.reset();
     claims_ = {};
-    gain_ = rate_one;
+    gain_ = detail::rate_one;
     rest_ = 0;
   }
   /// Gives back the reservation of choose(), because the chosen pass will not run.
@@ -122,7 +126,8 @@ class CostControl {
         detail::CostTable scratch;  // NOLINT(*-member-init)
         step = costs_at(policy, room.plain, scratch).least_step;
       });
-    narrowed.min_path_probability = std::max(asked.min_path_probability, least_worthwhile(throughput_.rate(), step));
+    narrowed.min_path_probability =
+        std::max(asked.min_path_probability, detail::least_worthwhile(throughput_.rate(), step));
     return narrowed;
   }
 
@@ -149,7 +154,8 @@ class CostControl {
   }
 
   [[nodiscard]] const CostOptions& options() const noexcept { return options_; }
-  [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
+  /// Returns the recent throughput: tokens per plain pass, in 1/65,536.
+  [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
   /// Returns the budget that limits the losses: the shared one, or the control's own.
   [[nodiscard]] const LossBudget& loss_budget() const noexcept { return losses_.budget(); }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_; }
@@ -207,29 +213,29 @@ class CostControl {
                       .replayed = room.replayed,
                       .context = room.plain.context,
                       .planned = options_.calibrated &&
-                                 first_row_expensive(std::span(known.costs).first(allowed + 1)) &&
+                                 detail::first_row_expensive(std::span(known.costs).first(allowed + 1)) &&
                                  detail::forms_chain(draft, sendable.first(nodes))};
     if (!room.widths.empty() || allowed != options_.max_nodes)
-      input.max_throughput = highest_throughput(input.costs, room.widths, room.plain.rows);
-    LengthChoice choice = length_of(draft.kind(), input);
+      input.max_throughput = detail::highest_throughput(input.costs, room.widths, room.plain.rows);
+    DraftChoice choice = detail::length_of(draft.kind(), input);
     if (choice.nodes + choice.padding > 0 &&
         policy.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
       return {0, 0, Cut::throttled};
     choice = reserved(policy, known, draft.kind(), room, input, choice);
-    if (const std::optional<LengthChoice> trial = policy.trial(draft.kind(), input)) {
+    if (const std::optional<DraftChoice> trial = policy.trial(draft.kind(), input)) {
       instead_ = choice.nodes + choice.padding;
       choice = *trial;
     }
     if (choice.nodes == nodes && nodes < std::min(sendable.size(), room.nodes)) choice.cut = Cut::budget;
-    return {choice.nodes, choice.padding, choice.cut};
+    return choice;
   }
 
   /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the best
   /// shorter draft that the budget covers, or no draft. The worst loss is that of a rejected draft with the most
   /// expensive replay. Every replay is possible, because a stop rule can end the text after any accepted token.
   template <class Policy>
-  [[nodiscard]] LengthChoice reserved(const Policy& policy, const detail::CostTable& known, DraftKind kind,
-                                      const PassLimits& room, LengthInput input, LengthChoice choice) noexcept {
+  [[nodiscard]] DraftChoice reserved(const Policy& policy, const detail::CostTable& known, DraftKind kind,
+                                     const PassLimits& room, LengthInput input, DraftChoice choice) noexcept {
     const std::size_t rows = choice.nodes + choice.padding;
     if (rows == 0) return choice;
     std::array<std::int64_t, most_nodes + 1> replays;  // NOLINT(*-member-init): [k]: highest cost after k drafted rows
@@ -248,7 +254,7 @@ class CostControl {
     if (kind == DraftKind::sampled) return reserved_each(room, choice, worst_loss);
     while (!losses_.change(worst_loss(choice.nodes + choice.padding))) {
       input.costs = input.costs.first(choice.nodes + choice.padding);
-      choice = draft_length(input);
+      choice = detail::draft_length(input);
       choice.cut = Cut::throttled;
       if (choice.nodes + choice.padding == 0) break;
     }
@@ -257,8 +263,8 @@ class CostControl {
   /// Like reserved(), for a sampled draft. Later nodes must not decide whether a node is sent. So the budget has to
   /// cover every shorter draft as well.
   template <class WorstLoss>
-  [[nodiscard]] LengthChoice reserved_each(const PassLimits& room, const LengthChoice& choice,
-                                           const WorstLoss& worst_loss) noexcept {
+  [[nodiscard]] DraftChoice reserved_each(const PassLimits& room, const DraftChoice& choice,
+                                          const WorstLoss& worst_loss) noexcept {
     const std::size_t rows = choice.nodes + choice.padding;
     std::size_t affordable = 0;
     bool stopped = false;
@@ -278,13 +284,13 @@ class CostControl {
     if (options_.calibrated) {
       for (std::size_t i = 0; i < sendable.size(); ++i) {
         const Probability path = draft[static_cast<std::size_t>(sendable[i])].path_probability;
-        sums[i + 1] = sums[i] + rescaled<ProbabilityScale, UnitScale>(path.raw());
+        sums[i + 1] = sums[i] + detail::rescaled<detail::ProbabilityScale, detail::UnitScale>(path.raw());
       }
       return;
     }
-    PathProducts<most_nodes> paths;
+    detail::PathProducts<most_nodes> paths;
     for (std::size_t i = 0; i < sendable.size(); ++i) {
-      const std::uint32_t claim = ClaimCalibrator::claim(draft, static_cast<std::size_t>(sendable[i]));
+      const std::uint32_t claim = detail::ClaimCalibrator::claim(draft, static_cast<std::size_t>(sendable[i]));
       sums[i + 1] = sums[i] + paths.extend(draft, sendable, i, claims_.trusted(claim));
     }
   }
@@ -292,12 +298,12 @@ class CostControl {
   /// Returns the expected gain of a choice, in plain passes. For a sampled draft, only the stated probability of its
   /// first node may decide whether anything is sent.
   [[nodiscard]] std::int64_t gain_of(DraftKind kind, const LengthInput& input,
-                                     const LengthChoice& choice) const noexcept {
+                                     const DraftChoice& choice) const noexcept {
     const bool sampled = kind == DraftKind::sampled;
     const std::size_t nodes = sampled ? 1 : choice.nodes;
     const std::size_t rows = sampled ? 1 : choice.nodes + choice.padding;
     const std::int64_t more = std::int64_t{input.costs[rows]} - input.costs[0];
-    return UnitScale::divide(std::int64_t{input.sums[nodes]}, throughput_.rate()) - more;
+    return detail::UnitScale::divide(std::int64_t{input.sums[nodes]}, throughput_.rate()) - more;
   }
 
   /// Adds the tokens and the cost of a pass to the throughput, and its loss to the budget.
@@ -359,14 +365,14 @@ class CostControl {
   }
 
   CostOptions options_;
-  Throughput throughput_;
+  detail::Throughput throughput_;
   LossAccount losses_;
-  ClaimCalibrator claims_;
+  detail::ClaimCalibrator claims_;
   LearnedCurve learned_{options_.prior};
-  std::int64_t gain_ = rate_one;        // mean gain of the rounds that asked the strategy, in plain passes
-  std::optional<std::size_t> instead_;  // in a trial: the number of drafted rows that would have been sent otherwise
-  std::uint32_t rest_ = 0;              // number of coming rounds that do not ask the strategy
-  detail::CostTable costs_{};           // costs of the expected next pass
+  std::int64_t gain_ = detail::rate_one;  // mean gain of the rounds that asked the strategy, in plain passes
+  std::optional<std::size_t> instead_;    // in a trial: the number of drafted rows that would have been sent otherwise
+  std::uint32_t rest_ = 0;                // number of coming rounds that do not ask the strategy
+  detail::CostTable costs_{};             // costs of the expected next pass
 };
 static_assert(DraftControl<CostControl>);
 

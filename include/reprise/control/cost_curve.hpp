@@ -10,15 +10,15 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/result.hpp"
 
 namespace reprise::inline v0 {
 
-/// The cost of a pass, in UnitScale. The unit is a plain pass, which has one row per sequence. The range is 0 to just
+/// The cost of a pass: cost_one is the cost of a plain pass, which has one row per sequence. The range is 0 to just
 /// below 65,536 plain passes; costs outside this range saturate. The cost of a pass is at least 2^-16.
 using Cost = std::uint32_t;
-inline constexpr Cost cost_one = UnitScale::one;
+inline constexpr Cost cost_one = detail::UnitScale::one;
 
 /// Returns `cost` as a Cost, saturated at the ends of the range.
 constexpr Cost saturated_cost(std::int64_t cost) noexcept {
@@ -138,8 +138,8 @@ class CostCurve {
 
  private:
   static constexpr std::size_t largest_size = std::numeric_limits<std::uint32_t>::max();
-  using SlopeScale = Fixed<32>;  // plain passes per row
-  using TimeScale = Fixed<20>;   // nanoseconds
+  using SlopeScale = detail::Fixed<32>;  // plain passes per row
+  using TimeScale = detail::Fixed<20>;   // nanoseconds
   static constexpr double time_one = static_cast<double>(TimeScale::one);
   static constexpr double most_nanoseconds = static_cast<double>(std::uint64_t{1} << 40);
   static constexpr std::uint64_t most_time = std::uint64_t{1} << 62;
@@ -195,8 +195,8 @@ class CostCurve {
     const std::uint64_t drafted = shape.rows - std::min(shape.rows, shape.sequences);
     constexpr std::uint64_t most = std::uint64_t{1} << 48;
     if (slope_ != 0 && drafted >= most / slope_) return std::numeric_limits<Cost>::max();
-    return static_cast<Cost>(std::min<std::uint64_t>(cost_one + rounded<SlopeScale, UnitScale>(slope_ * drafted),
-                                                     std::numeric_limits<Cost>::max()));
+    return static_cast<Cost>(std::min<std::uint64_t>(
+        cost_one + detail::rounded<SlopeScale, detail::UnitScale>(slope_ * drafted), std::numeric_limits<Cost>::max()));
   }
 
   [[nodiscard]] Section section_at(const PassShape& shape) const noexcept {
@@ -248,7 +248,8 @@ class CostCurve {
     time >>= shift;
     base >>= shift;
     if (time / base >= cost_one) return std::numeric_limits<Cost>::max();
-    const std::uint64_t cost = UnitScale::from(time / base) + (UnitScale::from(time % base) + base / 2) / base;
+    const std::uint64_t cost =
+        detail::UnitScale::from(time / base) + (detail::UnitScale::from(time % base) + base / 2) / base;
     return static_cast<Cost>(std::clamp<std::uint64_t>(cost, 1, std::numeric_limits<Cost>::max()));
   }
 

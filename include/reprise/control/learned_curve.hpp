@@ -90,7 +90,7 @@ class LearnedCurve {
     const std::int64_t at = detail::limited_context(context);
     budget_.count_pass();
     if (plain) {
-      learn_plain(std::max<std::uint64_t>(1, UnitScale::divide(took, cost(rows, context))), at);
+      learn_plain(std::max<std::uint64_t>(1, detail::UnitScale::divide(took, cost(rows, context))), at);
     } else if (plain_.known()) {
       if (plain_.refuted_by(took)) return forget();
       learn_row(rows, took, at);
@@ -146,7 +146,7 @@ class LearnedCurve {
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
     return rows >= 1 && rows <= most_rows && (rows == 1 || rows_[rows - 1].trusted);
   }
-  /// Returns the relative error that the cost of a row count may have, in UnitScale. It is the usual error of a time,
+  /// Returns the relative error that the cost of a row count may have, in 1/65,536. It is the usual error of a time,
   /// divided by the square root of the number of times. For row counts without times, this number counts as 1.
   [[nodiscard]] std::int64_t margin(std::size_t rows) const noexcept {
     const std::uint32_t count = rows >= 2 && rows <= most_rows ? rows_[rows - 1].count : 1;
@@ -193,10 +193,10 @@ class LearnedCurve {
   [[nodiscard]] bool refutable(std::size_t rows, Cost cost) const noexcept {
     return rows >= 2 && rows <= most_rows && known(rows - 1) &&
            std::int64_t{cost} - plausible(rows, cost) >
-               UnitScale::multiply(std::int64_t{cost}, surprises * usual_.deviation());
+               detail::UnitScale::multiply(std::int64_t{cost}, surprises * usual_.deviation());
   }
   /// Records that a pass of `rows` rows, which took `time`, was a try or a check. `instead`: the cost of the pass that
-  /// would have run otherwise, in UnitScale. Call it before learn().
+  /// would have run otherwise, in the unit of Cost. Call it before learn().
   void tried(std::size_t rows, std::int64_t instead, std::chrono::nanoseconds time) noexcept {
     const Cost expected = cost(rows);
     const Cost took = measured(rows, time);
@@ -276,7 +276,7 @@ class LearnedCurve {
         return;
       }
       if (row.streak == 0)
-        slope_per_row_.learn(detail::ContextSlope::limited(UnitScale::divide(row_tokens(rows, distance), here)),
+        slope_per_row_.learn(detail::ContextSlope::limited(detail::UnitScale::divide(row_tokens(rows, distance), here)),
                              std::clamp(error, -3 * usual, 3 * usual), usual);
     }
     if (row.learn(sample, expected, rise, at, passes(), plain_, usual_)) note_change();

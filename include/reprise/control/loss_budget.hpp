@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 namespace reprise::inline v0 {
 
@@ -67,19 +67,20 @@ class LossBudget {
   }
   ~LossBudget() = default;
 
-  /// Returns the loss that can still be reserved, in UnitScale. It is never below 0, because a plain pass is always
-  /// allowed.
+  /// Returns the loss that can still be reserved, in the unit of Cost. It is never below 0, because a plain pass is
+  /// always allowed.
   [[nodiscard]] std::int64_t allowance() const noexcept { return unreserved(load()); }
-  /// Returns the losses that neither later gains nor the leak have offset, in UnitScale.
+  /// Returns the losses that neither later gains nor the leak have offset, in the unit of Cost.
   [[nodiscard]] std::int64_t debt() const noexcept { return load().debt; }
-  /// Returns the summed worst losses of passes planned but not yet committed and of replays not yet run, in UnitScale.
+  /// Returns the summed worst losses of passes planned but not yet committed and of replays not yet run, in the unit of
+  /// Cost.
   [[nodiscard]] std::int64_t reserved() const noexcept { return load().reserved; }
   /// Returns true if drafting seems to lose: more than half of the burst is used up. An initial allowance below half of
   /// the burst has the same effect.
   [[nodiscard]] bool strained() const noexcept { return debt() > burst / 2; }
 
-  /// Reserves `loss` (in UnitScale) for a pass. Returns false and reserves nothing if the allowance is smaller. A loss
-  /// of 0 or less needs no reservation.
+  /// Reserves `loss`, in the unit of Cost, for a pass. Returns false and reserves nothing if the allowance is smaller.
+  /// A loss of 0 or less needs no reservation.
   [[nodiscard]] bool reserve(std::int64_t loss) noexcept {
     if (loss <= 0) return true;
     return update([loss](State& state) {
@@ -99,7 +100,7 @@ class LossBudget {
   void add(Cost sent, Cost plain, std::size_t committed) noexcept {
     add(std::int64_t{sent} - std::int64_t{plain} - saved(committed));
   }
-  /// Returns the number of plain passes that a pass with `committed` tokens saves, in UnitScale.
+  /// Returns the number of plain passes that a pass with `committed` tokens saves, in the unit of Cost.
   [[nodiscard]] static std::int64_t saved(std::size_t committed) noexcept {
     constexpr std::size_t many = 1 << 20;
     return static_cast<std::int64_t>(std::clamp<std::size_t>(committed, 1, many) - 1) * cost_one;
@@ -112,7 +113,7 @@ class LossBudget {
     std::int64_t debt = 0;
     std::int64_t reserved = 0;  // at most `burst`
   };
-  using DebtScale = Fixed<40>;  // one word holds the debt in the lower 40 bits, and the reservations above
+  using DebtScale = detail::Fixed<40>;  // one word holds the debt in the lower 40 bits, and the reservations above
   static constexpr std::int64_t most_debt = DebtScale::one - 1;
 
   static constexpr std::uint64_t packed(const State& state) noexcept {
@@ -184,7 +185,7 @@ class LossAccount {
     shared_ = shared;
   }
 
-  /// Returns the highest loss for which change() returns true, in UnitScale.
+  /// Returns the highest loss for which change() returns true, in the unit of Cost.
   [[nodiscard]] std::int64_t allowance() const noexcept { return budget().allowance() + planned_; }
   /// Returns the loss that is reserved for the planned pass.
   [[nodiscard]] std::int64_t planned() const noexcept { return planned_; }

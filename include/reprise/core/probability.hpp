@@ -5,16 +5,16 @@
 #include <compare>
 #include <cstdint>
 
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 namespace reprise::inline v0 {
 
-/// A probability in fixed point (ProbabilityScale): 2^30 represents one. Drafts depend on integers only, so they are
+/// A probability in fixed point: 2^30 represents one. Drafts depend on integers only, so they are
 /// the same with every compiler and optimisation level, even with -ffast-math. Tensor-parallel ranks hang if they draft
 /// different tokens.
 class Probability {
  public:
-  static constexpr std::uint32_t scale = ProbabilityScale::one;
+  static constexpr std::uint32_t scale = detail::ProbabilityScale::one;
 
   constexpr Probability() noexcept = default;
   static constexpr Probability one() noexcept { return from_raw(scale); }
@@ -36,7 +36,7 @@ class Probability {
   [[nodiscard]] constexpr double to_double() const noexcept { return static_cast<double>(raw_) / scale; }
 
   friend constexpr Probability operator*(Probability a, Probability b) noexcept {
-    return from_raw(static_cast<std::uint32_t>(ProbabilityScale::multiply(std::uint64_t{a.raw_}, b.raw_)));
+    return from_raw(static_cast<std::uint32_t>(detail::ProbabilityScale::multiply(std::uint64_t{a.raw_}, b.raw_)));
   }
   friend constexpr auto operator<=>(Probability, Probability) noexcept = default;
 

@@ -10,12 +10,12 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/member_outcome.hpp"
-#include "reprise/draft/members.hpp"
+#include "reprise/draft/detail/members.hpp"
 
 namespace reprise::inline v0 {
 
 /// Uses the draft of the first strategy that proposes any node; propose() of later strategies is not called. Suits
-/// strategies that are expensive and whose order of quality is known.
+/// strategies that are expensive and whose order of quality is known. member<i>() returns the i-th strategy.
 ///
 /// The draft is passed on unchanged. A sampled draft keeps its distributions. Rejection sampling stays unbiased: the
 /// choice depends only on whether members propose any node, not on the tokens that they draw. Every member gets
@@ -25,8 +25,8 @@ namespace reprise::inline v0 {
 /// Cost: that of the members whose propose() is called. Size: 3 KB, or 32 KB if a member is a TopKLearner; no
 /// allocation of its own. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
-class FirstMatch : public Members<Strategies...> {
-  using Base = Members<Strategies...>;
+class FirstMatch : public detail::Members<Strategies...> {
+  using Base = detail::Members<Strategies...>;
 
  public:
   static constexpr bool calibrated = (CalibratedStrategy<Strategies> && ...);  ///< see CalibratedStrategy

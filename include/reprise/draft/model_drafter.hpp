@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/best_first.hpp"
+#include "reprise/draft/detail/best_first.hpp"
 #include "reprise/draft/detail/model_cache.hpp"
 #include "reprise/draft/draft_model.hpp"
 #include "reprise/evidence/hit_rate.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::inline v0 {
 
@@ -111,8 +111,8 @@ class ModelDrafter {
     if (sampled)
       draw(context, draft);
     else
-      proposed_ =
-          grow_best_first(frontier_, nodes_, draft, [&](NodeIndex parent) { return expand(context, parent, draft); });
+      proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
+                                          [&](NodeIndex parent) { return expand(context, parent, draft); });
   }
 
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
@@ -223,7 +223,7 @@ class ModelDrafter {
     std::size_t count = 0;
     for (std::size_t token = 0; token < distribution.size(); ++token) {
       const auto probability =
-          Probability::from_raw(static_cast<std::uint32_t>(fixed<ProbabilityScale>(distribution[token])));
+          Probability::from_raw(static_cast<std::uint32_t>(fixed<detail::ProbabilityScale>(distribution[token])));
       if (probability == Probability::zero() || (count == best.size() && probability <= best[count - 1].probability))
         continue;
       std::size_t at = count < best.size() ? count++ : count - 1;
@@ -261,8 +261,8 @@ class ModelDrafter {
       ++proposed_;
     }
   }
-  using DrawScale = Fixed<42>;  // finer than a probability, because rounding changes the draw
-  struct Weights {              // in DrawScale
+  using DrawScale = detail::Fixed<42>;  // finer than a probability, because rounding changes the draw
+  struct Weights {                      // in DrawScale
     std::uint64_t total = 0;
     std::uint64_t highest = 0;
   };
@@ -296,7 +296,7 @@ class ModelDrafter {
   std::array<HitRate, depth_classes * sureness_classes> rates_;
 
   // The current draft, with the data that feedback() needs.
-  Frontier<Node, max_nodes> frontier_;
+  detail::Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::array<Token, max_nodes> path_{};
   std::array<std::uint8_t, max_nodes> lessons_{};

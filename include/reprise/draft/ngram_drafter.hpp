@@ -9,9 +9,8 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/best_first.hpp"
+#include "reprise/draft/detail/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
 #include "reprise/draft/detail/next_token_lists.hpp"
@@ -19,13 +18,13 @@
 #include "reprise/draft/detail/shown_rows.hpp"
 #include "reprise/draft/detail/voters.hpp"
 #include "reprise/draft/ngram_options.hpp"
-#include "reprise/evidence/match_weight.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/detail/match_weight.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
+#include "reprise/index/detail/token_counts.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
 #include "reprise/index/rolling_hash.hpp"
-#include "reprise/index/token_counts.hpp"
 
 namespace reprise::inline v0 {
 
@@ -76,7 +75,7 @@ class NgramDrafter {
     context_.clear();
     shown_.clear();
     unused_rounds_ = 0;
-    calibration_ = TokenCalibrator(options_.prior);
+    calibration_ = detail::TokenCalibrator(options_.prior);
     voters_.begin();
     observe(context, context.size(), Origin::prompt);
   }
@@ -114,7 +113,7 @@ class NgramDrafter {
     if (exhausted() || context_.context().empty() || draft.full() || draft.budget().max_depth == 0) return;
     least_ = std::max(options_.min_path_probability, draft.budget().min_path_probability);
     voters_.collect(context_);
-    proposed_ = grow_best_first(frontier_, nodes_, draft, [this](NodeIndex parent) noexcept { expand(parent); });
+    proposed_ = detail::grow_best_first(frontier_, nodes_, draft, [this](NodeIndex at) noexcept { expand(at); });
     if (root_count_ > 0) draft.leave_out();
   }
 
@@ -166,14 +165,14 @@ class NgramDrafter {
 
  private:
   static constexpr std::size_t most_candidates =
-      detail::Voters::capacity + detail::NextTokenLists::most_added + TokenCounts::most_frequent;
+      detail::Voters::capacity + detail::NextTokenLists::most_added + detail::TokenCounts::most_frequent;
   static constexpr std::size_t compared_again = 8;
   static constexpr std::size_t patience = 256;  // in rounds
   static constexpr Probability worth_requerying = Probability::ratio(1, 10);
 
   struct RootCandidate {  // for the token after the anchor
     Token token = 0;
-    TokenCalibrator::TrainingSample sample;
+    detail::TokenCalibrator::TrainingSample sample;
   };
   using Node = detail::NgramNode;
   using Place = detail::NgramPlace;
@@ -245,10 +244,10 @@ class NgramDrafter {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
       const std::optional<Token> token = predicted_token(i, place);
       if (!token) continue;
-      const VoteWeight votes = voters_.weight(i, place.depth);
+      const detail::VoteWeight votes = voters_.weight(i, place.depth);
       detail::Candidate& candidate = candidates.of(*token);
       candidate.voters |= detail::VoterSet{1} << i;
-      TokenEvidence& evidence = candidate.evidence;
+      detail::TokenEvidence& evidence = candidate.evidence;
       evidence.votes += votes;
       evidence.strongest = std::max(evidence.strongest, votes);
       evidence.longest = std::max(evidence.longest, voters_[i].length + static_cast<int>(place.depth));
@@ -272,7 +271,7 @@ class NgramDrafter {
   /// Adds a candidate that no voter predicts.
   detail::Candidate& add_unvoted(Token token, Candidates& candidates) const noexcept {
     detail::Candidate& candidate = candidates.add(token);
-    TokenEvidence& evidence = candidate.evidence;
+    detail::TokenEvidence& evidence = candidate.evidence;
     evidence.count = context_.counts().count(token);
     evidence.votes = detail::frequency_weight(std::max<std::uint64_t>(evidence.count, 1), context_.counts().total());
     evidence.strongest = evidence.votes;
@@ -291,19 +290,18 @@ class NgramDrafter {
   /// Adds the most frequent tokens of the context, if this path followed by "something else" has a probability above
   /// 1/20.
   void add_frequent(const Place& place, Candidates& candidates) const noexcept {
+    if (!candidates.leave_room(place.path)) return;
     const std::uint64_t path = place.path.raw();
     const std::uint64_t total = candidates.total;
-    using Product = Fixed<ProbabilityScale::bits + UnitScale::bits>;  // the scale of path x weight
-    if (rescaled<ProbabilityScale, Product>(path) * 20 <= rescaled<UnitScale, Product>(total)) return;
     const std::size_t voted = candidates.all().size();
-    for (const TokenCounts::Entry& entry : context_.counts().frequent()) {
+    for (const detail::TokenCounts::Entry& entry : context_.counts().frequent()) {
       if (candidates.contains(entry.token, voted)) continue;
-      const VoteWeight votes = detail::frequency_weight(entry.count, context_.counts().total());
+      const detail::VoteWeight votes = detail::frequency_weight(entry.count, context_.counts().total());
       // The list is sorted by count: if the share of one token is too small, so are the shares of all later tokens.
       // Comparing with frontier_.bar() would end the loop sooner. But the bar is higher for smaller drafts, and smaller
       // drafts must be prefixes of larger ones.
       if (path * votes < least_.raw() * total) break;
-      TokenEvidence& evidence = candidates.add(entry.token).evidence;
+      detail::TokenEvidence& evidence = candidates.add(entry.token).evidence;
       evidence.votes = votes;
       evidence.strongest = votes;
       evidence.rival = candidates.longest;
@@ -313,14 +311,14 @@ class NgramDrafter {
 
   /// Computes the probability of each candidate. Pushes a candidate onto the frontier if it is likely enough.
   void score(Place place, Candidates& candidates) noexcept {
-    const TokenCalibrator::TreeContext shared =
+    const detail::TokenCalibrator::TreeContext shared =
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
     const bool root = place.parent == anchor_parent;
     const auto depth = static_cast<std::uint8_t>(place.depth + 1);
-    const VoteWeight total = candidates.total;
+    const detail::VoteWeight total = candidates.total;
     Probability best = Probability::zero();
     for (const detail::Candidate& candidate : candidates.all()) {
-      const TokenCalibrator::TrainingSample sample =
+      const detail::TokenCalibrator::TrainingSample sample =
           calibration_.weigh(candidate.token, candidate.evidence, total, shared);
       const Probability path = place.path * sample.probability;
       if (root) {
@@ -380,13 +378,13 @@ class NgramDrafter {
 
   NgramOptions options_;
   detail::FollowedContext<Index> context_;
-  TokenCalibrator calibration_;
+  detail::TokenCalibrator calibration_;
   detail::ShownRows shown_;
   std::size_t unused_rounds_ = 0;
 
   // The current draft, with the data that feedback() needs. The voters also remember which stores have helped.
   detail::Voters voters_;
-  Frontier<Node, max_nodes> frontier_;
+  detail::Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::size_t proposed_ = 0;
   std::array<RootCandidate, most_candidates> root_candidates_;

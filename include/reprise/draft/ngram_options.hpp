@@ -8,8 +8,7 @@
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/probability.hpp"
-#include "reprise/draft/detail/voters.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
@@ -18,7 +17,7 @@ namespace reprise::inline v0 {
 
 /// Settings of NgramDrafter. All have working defaults.
 struct NgramOptions {
-  static constexpr std::size_t max_stores = detail::Voters::max_stores;
+  static constexpr std::size_t max_stores = 4;
 
   /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/sub_drafts.hpp"
+#include "reprise/draft/detail/sub_drafts.hpp"
 
 namespace reprise::inline v0 {
 
-/// Merges the drafts of several strategies into one ordered tree.
+/// Merges the drafts of several strategies into one ordered tree. member<i>() returns the i-th strategy.
 ///
 /// The same token under the same parent becomes one node, except for auxiliary nodes. The node has the source and the
 /// probability of the member that claims the highest probability for it. One member can thus continue a path that
@@ -35,9 +35,9 @@ namespace reprise::inline v0 {
 /// about the cost of sorting the nodes. Size: 4 KB per member plus 20 KB, or plus 44 KB if a member is a TopKLearner;
 /// no allocation of its own. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
-class UnionDrafter : public SubDrafts<Strategies...> {
+class UnionDrafter : public detail::SubDrafts<Strategies...> {
  public:
-  explicit UnionDrafter(Strategies... strategies) : SubDrafts<Strategies...>(std::move(strategies)...) {}
+  explicit UnionDrafter(Strategies... strategies) : detail::SubDrafts<Strategies...>(std::move(strategies)...) {}
 
   void propose(TokenSpan context, Draft& draft) {
     static_cast<void>(this->propose_all(context, draft.budget()));

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/sub_drafts.hpp"
+#include "reprise/draft/detail/sub_drafts.hpp"
 
 namespace reprise::inline v0 {
 
@@ -22,9 +22,9 @@ namespace reprise::inline v0 {
 /// drafts the chain of one member; UnionDrafter switches to a different member's draft wherever that seems better.
 /// Sampled drafts, limits, cost and size: as for UnionDrafter. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
-class BestOf : public SubDrafts<Strategies...> {
+class BestOf : public detail::SubDrafts<Strategies...> {
  public:
-  explicit BestOf(Strategies... strategies) : SubDrafts<Strategies...>(std::move(strategies)...) {}
+  explicit BestOf(Strategies... strategies) : detail::SubDrafts<Strategies...>(std::move(strategies)...) {}
 
   void propose(TokenSpan context, Draft& draft) {
     const auto worth = this->propose_all(context, draft.budget());

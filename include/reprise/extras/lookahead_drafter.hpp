@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 #include "reprise/extras/detail/ngram_pool.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 
@@ -118,8 +118,8 @@ class LookaheadDrafter {
         static_cast<std::uint64_t>(std::count_if(outcome.sent.begin(), outcome.sent.end(), [&](NodeIndex node) {
           return static_cast<std::size_t>(node) < proposed_ && nodes_[static_cast<std::size_t>(node)].auxiliary;
         }));
-    rows_ += UnitScale::from(rows) - rows_ / memory;
-    accepted_ += UnitScale::from(std::uint64_t{outcome.accepted.size()}) - accepted_ / memory;
+    rows_ += detail::UnitScale::from(rows) - rows_ / memory;
+    accepted_ += detail::UnitScale::from(std::uint64_t{outcome.accepted.size()}) - accepted_ / memory;
     if (!outcome.top_k.empty())
       unrevealed_ = 0;
     else if (rows > 0 && unrevealed_ < patience)
@@ -141,9 +141,9 @@ class LookaheadDrafter {
   /// Returns the estimated worth of an auxiliary row, in accepted tokens.
   [[nodiscard]] Probability worth() const noexcept {
     // The prior is equivalent to 64 rows, each worth an eighth of a token.
-    const std::uint64_t guess = UnitScale::from(std::uint64_t{memory});
-    return Probability::from_raw(static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(ProbabilityScale::divide(accepted_ + guess / 8, rows_ + guess), Probability::scale)));
+    const std::uint64_t guess = detail::UnitScale::from(std::uint64_t{memory});
+    return Probability::from_raw(static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        detail::ProbabilityScale::divide(accepted_ + guess / 8, rows_ + guess), Probability::scale)));
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return pool_.memory_bytes(); }
 
@@ -296,7 +296,7 @@ class LookaheadDrafter {
     if (proposed_ == max_nodes || !draft.push({.token = token,
                                                .parent = parent,
                                                .path_probability = path,
-                                               .source = DraftSource::lookahead,
+                                               .source = DraftSource::target,
                                                .auxiliary = auxiliary && !draft.chain()}))
       return anchor_parent;
     nodes_[proposed_] = {lesson, auxiliary};

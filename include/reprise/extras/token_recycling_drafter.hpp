@@ -11,7 +11,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/best_first.hpp"
+#include "reprise/draft/detail/best_first.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 
 namespace reprise::inline v0 {
@@ -71,8 +71,8 @@ class TokenRecyclingDrafter {
   void propose(TokenSpan context, Draft& draft) noexcept {
     proposed_ = 0;
     if (context.empty()) return;
-    proposed_ = grow_best_first(frontier_, nodes_, draft,
-                                [&](NodeIndex parent) noexcept { expand(context.back(), parent, draft); });
+    proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
+                                        [&](NodeIndex parent) noexcept { expand(context.back(), parent, draft); });
   }
 
   void feedback(TokenSpan context, const Outcome& outcome) noexcept {
@@ -131,7 +131,7 @@ class TokenRecyclingDrafter {
     std::uint8_t rank = 0;
 
     [[nodiscard]] DraftNode node() const noexcept {
-      return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::recycled};
+      return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::target};
     }
   };
 
@@ -236,7 +236,7 @@ class TokenRecyclingDrafter {
   std::array<std::array<HitRate, most_candidates>, depth_classes> rates_;
 
   // The current draft, and the facts about it that feedback() needs.
-  Frontier<Node, max_nodes> frontier_;
+  detail::Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::size_t proposed_ = 0;
 };

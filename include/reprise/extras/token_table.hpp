@@ -11,11 +11,11 @@
 #include <optional>
 #include <utility>
 
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 

@@ -8,7 +8,8 @@
 
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/history/detail/snapshot_runs.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"
@@ -23,18 +24,10 @@ namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Calls visit(number) for the numbers of a state that a snapshot stores, in the order in which it stores them.
+/// Calls visit(number) for each number of a state, in declaration order.
 template <class State, class Visit>
-constexpr void for_each_number(State& state, Visit visit) {
-  visit(state.all);
-  for (auto& bias : state.by_length) visit(bias);
-  for (auto& bias : state.by_depth) visit(bias);
-  for (auto& biases : state.by_source)
-    for (auto& bias : biases) visit(bias);
-  visit(state.slope);
-  for (auto& bias : state.by_previous) visit(bias);
-  for (auto& bias : state.by_token) visit(bias);
-  for (auto& bias : state.by_token_and_length) visit(bias);
+constexpr void for_each_number(State& state, const Visit& visit) {
+  for_each_bias(visit, state);
   visit(state.recent);
   visit(state.lessons);
 }
@@ -51,11 +44,7 @@ constexpr std::size_t bytes_of_numbers() noexcept {
 /// The length in bytes of the contents of a section of kind `calibration`.
 inline constexpr std::size_t calibration_bytes = detail::bytes_of_numbers();
 
-// The state has no padding, so this assertion fails if a field is added. The biases of further stores are not written,
-// because each process chooses which stores a drafter reads.
-static_assert(calibration_bytes == 6264 && sizeof(CalibrationState) == calibration_bytes +
-                                                                           sizeof(CalibrationState::by_store) +
-                                                                           sizeof(CalibrationState::by_next),
+static_assert(calibration_bytes == 10264 && sizeof(CalibrationState) == calibration_bytes,
               "the state has changed: write every field, and give the section a new kind");
 
 /// Writes `state` as a section of kind `calibration`, calibration_bytes long.
@@ -75,7 +64,7 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
                  section.left(), calibration_bytes};
   CalibrationState state;
   detail::for_each_number(state, [&]<class T>(T& number) { number = *section.take<T>(); });
-  return TokenCalibrator(state).state();
+  return detail::TokenCalibrator(state).state();
 }
 
 // Implementations of the public functions below, for any slot type and segment size.
@@ -213,9 +202,9 @@ inline void write_history(SnapshotWriter& writer, const HistoryStore& history,
 
 /// Adds the contents of a snapshot to a history of any size; clear() the history first to replace its contents. The
 /// history indexes the tokens under its own key and evicts as usual when it is full. Replaces `calibration` with the
-/// calibration in the snapshot, in which CalibrationState::by_store is zero. If the snapshot has no section of kind
-/// `runs`, the history stays unchanged; without one of kind `calibration`, `calibration` stays unchanged. Tokens of an
-/// origin that HistoryOptions excludes are not stored.
+/// calibration in the snapshot, whose biases of stores belong to NgramOptions::stores in the same order. If the
+/// snapshot has no section of kind `runs`, the history stays unchanged; without one of kind `calibration`,
+/// `calibration` stays unchanged. Tokens of an origin that HistoryOptions excludes are not stored.
 ///
 /// If the snapshot has runs, ends the current sequence first: tokens appended later without begin_sequence() get the
 /// name 0. Loading restores names too, including those of sequences that were removed after the snapshot was saved:

@@ -22,39 +22,43 @@ namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Reads one line of a section: its number of words, then the words, falling. Returns false if a rule is broken.
-[[nodiscard]] inline bool take_words(SnapshotCursor& section, NextTokenCounts::Words& words) noexcept {
-  words = {};
-  const auto count = section.take<std::uint8_t>();
-  if (!count || *count > words.size() || section.left() < *count * sizeof(std::uint64_t)) return false;
-  const auto listed = [&](std::uint16_t tag) {
-    return std::any_of(words.begin(), words.end(),
-                       [tag](NextTokenWord word) { return word.has_tag(tag) && !word.is_unlisted(); });
-  };
-  for (std::size_t i = 0; i < *count; ++i) {
-    words[i] = NextTokenWord::from_bits(*section.take<std::uint64_t>());
-    if (!words[i].valid() || (i > 0 && words[i].bits() >= words[i - 1].bits())) return false;
-    for (std::size_t j = 0; j < i; ++j)
-      if (words[i].same_key(words[j])) return false;
-  }
-  return std::none_of(words.begin(), words.end(),
-                      [&](NextTokenWord word) { return !word.empty() && word.is_unlisted() && !listed(word.tag()); });
-}
+/// The rules of a section of kind `next_tokens`: a line is its number of words, then the words, falling.
+struct NextTokenSection {
+  static constexpr SectionKind kind = SectionKind::next_tokens;
 
-/// Checks the contents of a section of kind `next_tokens` for a table with these options and lines. Errors: those of
-/// load_next_tokens(), except no_such_section.
-[[nodiscard]] inline Result<void> check_next_tokens(SnapshotCursor section, const NextTokenOptions& options,
-                                                    std::size_t lines) noexcept {
-  const auto take_line = [](SnapshotCursor& from) noexcept -> std::optional<std::uint32_t> {
-    NextTokenCounts::Words words;
-    if (!take_words(from, words)) return std::nullopt;
+  static void put_line(SnapshotWriter& writer, const NextTokenCounts& table, std::size_t line) noexcept {
+    NextTokenCounts::Words words = table.words(line);
+    std::sort(words.begin(), words.end(), [](NextTokenWord a, NextTokenWord b) { return a.bits() > b.bits(); });
+    const auto used = std::count_if(words.begin(), words.end(), [](NextTokenWord word) { return !word.empty(); });
+    writer.put(static_cast<std::uint8_t>(used));
+    for (const NextTokenWord word : words)
+      if (!word.empty()) writer.put(word.bits());
+  }
+  [[nodiscard]] static std::optional<NextTokenCounts::Words> take_line(SnapshotCursor& section) noexcept {
+    NextTokenCounts::Words words{};
+    const auto count = section.take<std::uint8_t>();
+    if (!count || *count > words.size() || section.left() < *count * sizeof(std::uint64_t)) return std::nullopt;
+    for (std::size_t i = 0; i < *count; ++i) {
+      words[i] = NextTokenWord::from_bits(*section.take<std::uint64_t>());
+      if (!words[i].valid() || (i > 0 && words[i].bits() >= words[i - 1].bits())) return std::nullopt;
+      for (std::size_t j = 0; j < i; ++j)
+        if (words[i].same_key(words[j])) return std::nullopt;
+    }
+    const auto listed = [&](std::uint16_t tag) {
+      return std::any_of(words.begin(), words.end(),
+                         [tag](NextTokenWord word) { return word.has_tag(tag) && !word.is_unlisted(); });
+    };
+    for (const NextTokenWord word : words)
+      if (!word.empty() && word.is_unlisted() && !listed(word.tag())) return std::nullopt;
+    return words;
+  }
+  [[nodiscard]] static std::uint32_t vocabulary_of(const NextTokenCounts::Words& words) noexcept {
     std::uint32_t needed = 0;
     for (const NextTokenWord word : words)
       if (!word.empty() && !word.is_unlisted()) needed = std::max(needed, static_cast<std::uint32_t>(word.token()) + 1);
     return needed;
-  };
-  return check_table(section, SectionKind::next_tokens, lines, options.key, options.vocabulary, take_line);
-}
+  }
+};
 
 }  // namespace detail
 
@@ -63,22 +67,14 @@ namespace detail {
 [[nodiscard]] inline std::size_t next_token_bytes(const NextTokenCounts& table) noexcept {
   std::size_t bytes = detail::table_header_bytes + table.lines();
   for (std::size_t line = 0; line < table.lines(); ++line)
-    for (const NextTokenWord word : table.words(line)) bytes += word.empty() ? 0 : sizeof(std::uint64_t);
+    for (const detail::NextTokenWord word : table.words(line)) bytes += word.empty() ? 0 : sizeof(std::uint64_t);
   return bytes;
 }
 
 /// Writes a table as a section of kind `next_tokens`, whose contents are next_token_bytes() long. Call both functions
 /// on the writer's thread, or while nobody writes to the table. Cost: reads the table once; no allocation.
 inline void write_next_tokens(SnapshotWriter& writer, const NextTokenCounts& table) noexcept {
-  detail::begin_table(writer, SectionKind::next_tokens, table.lines(), table.options().key);
-  for (std::size_t line = 0; line < table.lines(); ++line) {
-    NextTokenCounts::Words words = table.words(line);
-    std::sort(words.begin(), words.end(), [](NextTokenWord a, NextTokenWord b) { return a.bits() > b.bits(); });
-    const auto used = std::count_if(words.begin(), words.end(), [](NextTokenWord word) { return !word.empty(); });
-    writer.put(static_cast<std::uint8_t>(used));
-    for (const NextTokenWord word : words)
-      if (!word.empty()) writer.put(word.bits());
-  }
+  detail::write_table<detail::NextTokenSection>(writer, table);
 }
 
 /// Adds the counts in a snapshot to a table, like NextTokenCounts::merge(); clear() the table first to replace its
@@ -96,20 +92,7 @@ inline void write_next_tokens(SnapshotWriter& writer, const NextTokenCounts& tab
 ///
 /// Cost: two passes over the section; no allocation. Threads: the rules of NextTokenCounts::add() apply.
 [[nodiscard]] inline Result<void> load_next_tokens(const SnapshotReader& reader, NextTokenCounts& table) noexcept {
-  auto section = reader.section(SectionKind::next_tokens);
-  if (!section)
-    return Error{ErrorCode::no_such_section,
-                 "the snapshot has no next-token counts: give one to which write_next_tokens() has written, or begin "
-                 "without counts"};
-  if (const auto valid = detail::check_next_tokens(*section, table.options(), table.lines()); !valid)
-    return valid.error();
-  static_cast<void>(section->take_bytes(detail::table_header_bytes));
-  for (std::size_t line = 0; line < table.lines(); ++line) {
-    NextTokenCounts::Words words;
-    static_cast<void>(detail::take_words(*section, words));  // cannot fail, because the section has been checked
-    table.merge_line(line, words);
-  }
-  return {};
+  return detail::load_table<detail::NextTokenSection>(reader, table);
 }
 
 }  // namespace reprise

@@ -22,44 +22,49 @@ namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Returns the bytes of a line: the ranks that have a token, then the tag and the tokens if there is a token.
-[[nodiscard]] inline std::size_t line_bytes_of(const RankedLine& line) noexcept {
-  const auto tokens =
-      line.ranking.tokens.size() -
-      static_cast<std::size_t>(std::count(line.ranking.tokens.begin(), line.ranking.tokens.end(), Ranking::none));
-  return tokens == 0 ? 1 : 1 + sizeof(std::uint16_t) + tokens * sizeof(std::uint32_t);
-}
+/// The rules of a section of kind `ranked_rows`: a line is the set of ranks that have a token, then the tag and the
+/// tokens if there is a token.
+struct RankedRowSection {
+  static constexpr SectionKind kind = SectionKind::ranked_rows;
 
-/// Reads one line of a section. Returns nullopt if a rule is broken.
-[[nodiscard]] inline std::optional<RankedLine> take_ranked_line(SnapshotCursor& section) noexcept {
-  RankedLine line;
-  const auto ranks = section.take<std::uint8_t>();
-  if (!ranks) return std::nullopt;
-  if (*ranks == 0) return line;
-  const auto tag = section.take<std::uint16_t>();
-  if (!tag) return std::nullopt;
-  line.tag = *tag;
-  for (std::size_t rank = 0; rank < Ranking::most; ++rank) {
-    if ((*ranks >> rank & 1) == 0) continue;
-    const auto token = section.take<Token>();
-    if (!token || *token < 0) return std::nullopt;
-    line.ranking.tokens[rank] = *token;
+  [[nodiscard]] static std::size_t bytes_of(const RankedLine& line) noexcept {
+    const auto tokens =
+        line.ranking.tokens.size() -
+        static_cast<std::size_t>(std::count(line.ranking.tokens.begin(), line.ranking.tokens.end(), Ranking::none));
+    return tokens == 0 ? 1 : 1 + sizeof(std::uint16_t) + tokens * sizeof(std::uint32_t);
   }
-  return line;
-}
-
-/// Checks the contents of a section of kind `ranked_rows` for a table with these options and lines. Errors: those of
-/// load_ranked_rows(), except no_such_section.
-[[nodiscard]] inline Result<void> check_ranked_rows(SnapshotCursor section, const RankedRowsOptions& options,
-                                                    std::size_t lines) noexcept {
-  const auto take_line = [](SnapshotCursor& from) noexcept -> std::optional<std::uint32_t> {
-    const auto line = take_ranked_line(from);
-    if (!line) return std::nullopt;
-    const Token largest = *std::max_element(line->ranking.tokens.begin(), line->ranking.tokens.end());
+  static void put_line(SnapshotWriter& writer, const RankedRows& table, std::size_t line) noexcept {
+    const RankedLine row = table.line(line);
+    unsigned ranks = 0;
+    for (std::size_t rank = 0; rank < Ranking::most; ++rank)
+      ranks |= row.ranking.tokens[rank] == Ranking::none ? 0U : 1U << rank;
+    writer.put(static_cast<std::uint8_t>(ranks));
+    if (ranks == 0) return;
+    writer.put(row.tag);
+    for (const Token token : row.ranking.tokens)
+      if (token != Ranking::none) writer.put(token);
+  }
+  [[nodiscard]] static std::optional<RankedLine> take_line(SnapshotCursor& section) noexcept {
+    RankedLine line;
+    const auto ranks = section.take<std::uint8_t>();
+    if (!ranks) return std::nullopt;
+    if (*ranks == 0) return line;
+    const auto tag = section.take<std::uint16_t>();
+    if (!tag) return std::nullopt;
+    line.tag = *tag;
+    for (std::size_t rank = 0; rank < Ranking::most; ++rank) {
+      if ((*ranks >> rank & 1) == 0) continue;
+      const auto token = section.take<Token>();
+      if (!token || *token < 0) return std::nullopt;
+      line.ranking.tokens[rank] = *token;
+    }
+    return line;
+  }
+  [[nodiscard]] static std::uint32_t vocabulary_of(const RankedLine& line) noexcept {
+    const Token largest = *std::max_element(line.ranking.tokens.begin(), line.ranking.tokens.end());
     return static_cast<std::uint32_t>(largest) + 1;  // 0 for Ranking::none
-  };
-  return check_table(section, SectionKind::ranked_rows, lines, options.key, options.vocabulary, take_line);
-}
+  }
+};
 
 }  // namespace detail
 
@@ -67,25 +72,15 @@ namespace detail {
 /// the table once. Threads: as for write_ranked_rows().
 [[nodiscard]] inline std::size_t ranked_row_bytes(const RankedRows& table) noexcept {
   std::size_t bytes = detail::table_header_bytes;
-  for (std::size_t line = 0; line < table.lines(); ++line) bytes += detail::line_bytes_of(table.line(line));
+  for (std::size_t line = 0; line < table.lines(); ++line)
+    bytes += detail::RankedRowSection::bytes_of(table.line(line));
   return bytes;
 }
 
 /// Writes a table as a section of kind `ranked_rows`, whose contents are ranked_row_bytes() long. Call both functions
 /// on the writer's thread, or while nobody writes to the table. Cost: reads the table once; no allocation.
 inline void write_ranked_rows(SnapshotWriter& writer, const RankedRows& table) noexcept {
-  detail::begin_table(writer, SectionKind::ranked_rows, table.lines(), table.options().key);
-  for (std::size_t line = 0; line < table.lines(); ++line) {
-    const RankedLine row = table.line(line);
-    unsigned ranks = 0;
-    for (std::size_t rank = 0; rank < Ranking::most; ++rank)
-      ranks |= row.ranking.tokens[rank] == Ranking::none ? 0U : 1U << rank;
-    writer.put(static_cast<std::uint8_t>(ranks));
-    if (ranks == 0) continue;
-    writer.put(row.tag);
-    for (const Token token : row.ranking.tokens)
-      if (token != Ranking::none) writer.put(token);
-  }
+  detail::write_table<detail::RankedRowSection>(writer, table);
 }
 
 /// Takes over the rows in a snapshot, like RankedRows::merge(): they replace the rows in the same lines of the table.
@@ -103,17 +98,7 @@ inline void write_ranked_rows(SnapshotWriter& writer, const RankedRows& table) n
 ///
 /// Cost: two passes over the section; no allocation. Threads: the rules of RankedRows::add() apply.
 [[nodiscard]] inline Result<void> load_ranked_rows(const SnapshotReader& reader, RankedRows& table) noexcept {
-  auto section = reader.section(SectionKind::ranked_rows);
-  if (!section)
-    return Error{ErrorCode::no_such_section,
-                 "the snapshot has no ranked rows: give one to which write_ranked_rows() has written, or begin "
-                 "without rows"};
-  if (const auto valid = detail::check_ranked_rows(*section, table.options(), table.lines()); !valid)
-    return valid.error();
-  static_cast<void>(section->take_bytes(detail::table_header_bytes));
-  for (std::size_t line = 0; line < table.lines(); ++line)
-    table.merge_line(line, *detail::take_ranked_line(*section));  // cannot fail, because the section has been checked
-  return {};
+  return detail::load_table<detail::RankedRowSection>(reader, table);
 }
 
 }  // namespace reprise

@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "reprise/core/result.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/history_store.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 
@@ -108,17 +108,6 @@ class TenantHistories {
     tenants_[slot].ranked_rows = *std::move(rows);
     ids_[slot].store(id, std::memory_order_release);  // published last, so that find() returns only complete tenants
     return &tenants_[slot];
-  }
-
-  /// Returns the key of the table of next-token counts of a tenant with this key. It differs from the tenant's key,
-  /// because a reader of the table's snapshot can compute it; the tenant's key cannot be computed from it directly.
-  [[nodiscard]] static constexpr std::uint64_t next_token_key(std::uint64_t key) noexcept {
-    return detail::spread(~key) ^ key;
-  }
-  /// Returns the key of the table of ranked rows of a tenant with this key. It differs from next_token_key(), because
-  /// `spread` is reversible.
-  [[nodiscard]] static constexpr std::uint64_t ranked_row_key(std::uint64_t key) noexcept {
-    return detail::spread(~key - 1) ^ key;
   }
 
   /// Returns the open tenant with this number, or nullptr if there is none.

@@ -12,10 +12,46 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
 #include "reprise/index/detail/next_token_line.hpp"
+#include "reprise/index/detail/next_token_word.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/next_token_types.hpp"
 
 namespace reprise::inline v0 {
+
+/// A token that has followed a context, and how often.
+struct NextToken {
+  Token token = 0;
+  std::uint32_t count = 0;
+  friend bool operator==(const NextToken&, const NextToken&) = default;
+};
+
+/// The counted next tokens of one context, by falling count. Among equal counts, the smaller token is first. During a
+/// write by another thread, the order can differ, and a token can be listed twice.
+class NextTokens {
+ public:
+  static constexpr std::size_t most = detail::words_per_line;  ///< maximum number of listed tokens
+
+  constexpr NextTokens() noexcept = default;  ///< a context that has not been counted
+  /// Lists these tokens, in this order. `unlisted`: the number of occurrences of the context with other next tokens.
+  /// Requires tokens.size() <= most.
+  constexpr NextTokens(std::span<const NextToken> tokens, std::uint32_t unlisted) noexcept
+      : size_(tokens.size()), total_(unlisted) {
+    std::copy(tokens.begin(), tokens.end(), list_.begin());
+    for (const NextToken& next : tokens) total_ += next.count;
+  }
+
+  [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept { return std::span(list_).first(size_); }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+  /// Returns the number of counted occurrences of the context: the sum of the listed counts, and the occurrences with
+  /// other next tokens. A share is NextToken::count / total().
+  [[nodiscard]] constexpr std::uint32_t total() const noexcept { return total_; }
+
+ private:
+  std::array<NextToken, most> list_{};
+  std::size_t size_ = 0;
+  std::uint32_t total_ = 0;
+};
 
 struct NextTokenOptions {
   /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
@@ -24,9 +60,13 @@ struct NextTokenOptions {
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is counted
   /// Tokens greater than or equal to this value are not counted, and neither are negative tokens. A snapshot that
   /// contains such a token is refused. Values above 2^31 - 1 have no effect.
-  std::uint32_t vocabulary = NextTokenWord::most_tokens;
+  std::uint32_t vocabulary = detail::NextTokenWord::most_tokens;
   friend bool operator==(const NextTokenOptions&, const NextTokenOptions&) = default;
 };
+
+/// Returns the key of the table that belongs to a history with this key. It differs from the history's key, because a
+/// reader of the table's snapshot can compute it; the history's key cannot be computed from it directly.
+[[nodiscard]] constexpr std::uint64_t next_token_key(std::uint64_t key) noexcept { return detail::spread(~key) ^ key; }
 
 /// Counts which tokens have followed the last token and the last two tokens, in a fixed number of bytes. It needs only
 /// committed text, no logits, and it outlives requests: a new session can use it before its first token.
@@ -59,7 +99,7 @@ class NextTokenCounts {
   static constexpr std::uint64_t evictions_per_halving = 64;
   static_assert(words_per_line == detail::ContextLines::words_per_line);
   /// The contents of a line: words by falling count, the empty ones last.
-  using Words = std::array<NextTokenWord, words_per_line>;
+  using Words = std::array<detail::NextTokenWord, words_per_line>;
 
   /// Creates a table without lines, which counts nothing.
   NextTokenCounts() noexcept = default;
@@ -67,22 +107,15 @@ class NextTokenCounts {
   /// Allocates the memory and returns an empty table. Errors: out_of_memory; size_out_of_range if max_bytes is too
   /// small for one line (`limit`: the bytes needed).
   static Result<NextTokenCounts> make(const NextTokenOptions& options = {}) noexcept {
-    const std::size_t lines = detail::ContextLines::lines_in(options.max_bytes);
-    if (lines == 0)
-      return Error{ErrorCode::size_out_of_range, "NextTokenOptions::max_bytes is too small for one line: increase it",
-                   options.max_bytes, line_bytes};
-    NextTokenCounts made;
-    if (!made.table_.allocate(options.key, lines))
-      return Error{ErrorCode::out_of_memory, "there is no memory for NextTokenOptions::max_bytes: decrease it",
-                   options.max_bytes, 0};
-    made.options_ = options;
-    return made;
+    auto lines = detail::ContextLines::make(options.max_bytes, options.key);
+    if (!lines) return lines.error();
+    return NextTokenCounts(options, *std::move(lines), 0);
   }
   NextTokenCounts(NextTokenCounts&& other) noexcept
-      : options_(other.options_), table_(std::move(other.table_)), evictions_(std::exchange(other.evictions_, 0)) {}
+      : options_(other.options_), lines_(std::move(other.lines_)), evictions_(std::exchange(other.evictions_, 0)) {}
   NextTokenCounts& operator=(NextTokenCounts&& other) noexcept {
     options_ = other.options_;
-    table_ = std::move(other.table_);
+    lines_ = std::move(other.lines_);
     evictions_ = std::exchange(other.evictions_, 0);
     return *this;
   }
@@ -91,34 +124,31 @@ class NextTokenCounts {
   /// Returns a table with the same options and counts. Call it on the writer's thread, or while nobody writes. Error:
   /// out_of_memory.
   [[nodiscard]] Result<NextTokenCounts> copy() const noexcept {
-    if (lines() == 0) return NextTokenCounts();
-    auto made = make(options_);
-    if (!made) return made.error();
-    for (std::size_t line = 0; line < lines(); ++line) made->store(line, words(line));
-    made->evictions_ = evictions_;
-    return made;
+    auto lines = lines_.copy();
+    if (!lines) return lines.error();
+    return NextTokenCounts(options_, *std::move(lines), evictions_);
   }
 
   // For readers.
 
   /// Returns the tokens that have followed `last`.
-  [[nodiscard]] NextTokens next(Token last) const noexcept { return read(table_.place_of(last)); }
+  [[nodiscard]] NextTokens next(Token last) const noexcept { return read(lines_.place_of(last)); }
   /// Returns the tokens that have followed `before_last` and `last`.
   [[nodiscard]] NextTokens next(Token before_last, Token last) const noexcept {
-    return read(table_.place_of(before_last, last));
+    return read(lines_.place_of(before_last, last));
   }
   /// Prefetches the line that next() with the same arguments reads.
-  void prefetch(Token last) const noexcept { table_.prefetch(table_.place_of(last)); }
-  void prefetch(Token before_last, Token last) const noexcept { table_.prefetch(table_.place_of(before_last, last)); }
+  void prefetch(Token last) const noexcept { lines_.prefetch(lines_.place_of(last)); }
+  void prefetch(Token before_last, Token last) const noexcept { lines_.prefetch(lines_.place_of(before_last, last)); }
 
   [[nodiscard]] const NextTokenOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * line_bytes; }
-  [[nodiscard]] std::size_t lines() const noexcept { return table_.lines(); }
+  [[nodiscard]] std::size_t lines() const noexcept { return lines_.lines(); }
   /// Returns the contents of a line, for snapshots and tests. Requires line < lines().
   [[nodiscard]] Words words(std::size_t line) const noexcept {
-    const detail::ContextLines::Words bits = table_.words(line);
+    const detail::ContextLines::Words bits = lines_.words(line);
     Words words;
-    std::transform(bits.begin(), bits.end(), words.begin(), NextTokenWord::from_bits);
+    std::transform(bits.begin(), bits.end(), words.begin(), detail::NextTokenWord::from_bits);
     return words;
   }
 
@@ -141,21 +171,18 @@ class NextTokenCounts {
   }
   /// Counts `next` after `last`. Counts nothing if one of them is outside the vocabulary.
   void add(Token last, Token next) noexcept {
-    if (knows(last) && knows(next)) add_to(table_.place_of(last), next);
+    if (knows(last) && knows(next)) add_to(lines_.place_of(last), next);
   }
   /// Counts `next` after `before_last` and `last`. Counts nothing if one of them is outside the vocabulary.
   void add(Token before_last, Token last, Token next) noexcept {
-    if (knows(before_last) && knows(last) && knows(next)) add_to(table_.place_of(before_last, last), next);
+    if (knows(before_last) && knows(last) && knows(next)) add_to(lines_.place_of(before_last, last), next);
   }
 
   /// Adds the counts of another table, whose writer may be at work. Counts of tokens outside the vocabulary of this
   /// table are added too. The result is the same in both directions, except for evictions(). Error: invalid_argument if
   /// the tables have different keys or numbers of lines (`value`: lines of the other, `limit`: lines of this table).
   Result<void> merge(const NextTokenCounts& other) noexcept {
-    if (other.lines() != lines() || other.options_.key != options_.key)
-      return Error{ErrorCode::invalid_argument,
-                   "only tables with the same key and the same max_bytes can be merged: make both with equal options",
-                   other.lines(), lines()};
+    if (const auto same = lines_.check_mergeable(other.lines_); !same) return same;
     for (std::size_t line = 0; line < lines(); ++line) merge_line(line, other.words(line));
     return {};
   }
@@ -174,17 +201,20 @@ class NextTokenCounts {
  private:
   using Place = detail::ContextLines::Place;
 
+  NextTokenCounts(const NextTokenOptions& options, detail::ContextLines lines, std::uint64_t evictions) noexcept
+      : options_(options), lines_(std::move(lines)), evictions_(evictions) {}
+
   [[nodiscard]] bool knows(Token token) const noexcept {
     return lines() != 0 &&
-           static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, NextTokenWord::most_tokens);
+           static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, detail::NextTokenWord::most_tokens);
   }
   [[nodiscard]] NextTokens read(Place place) const noexcept {
     if (lines() == 0) return {};
     std::array<NextToken, words_per_line> listed;
     std::size_t size = 0;
     std::uint32_t unlisted = 0;
-    for (const std::uint64_t bits : table_.words(place.line(lines()))) {
-      const NextTokenWord word = NextTokenWord::from_bits(bits);
+    for (const std::uint64_t bits : lines_.words(place.line(lines()))) {
+      const detail::NextTokenWord word = detail::NextTokenWord::from_bits(bits);
       const bool wanted = word.has_tag(place.tag());
       const bool is_token = !word.is_unlisted();
       listed[size] = {word.token(), word.count()};
@@ -195,15 +225,16 @@ class NextTokenCounts {
   }
   void store(std::size_t line, const Words& changed) noexcept {
     detail::ContextLines::Words bits;
-    std::transform(changed.begin(), changed.end(), bits.begin(), [](NextTokenWord word) { return word.bits(); });
-    table_.store(line, bits);
+    std::transform(changed.begin(), changed.end(), bits.begin(),
+                   [](detail::NextTokenWord word) { return word.bits(); });
+    lines_.store(line, bits);
   }
   void add_to(Place place, Token next) noexcept {
     const std::size_t line = place.line(lines());
     Words now = words(line);
-    const NextTokenWord wanted(place.tag(), next, 1);
+    const detail::NextTokenWord wanted(place.tag(), next, 1);
     const auto same =
-        std::find_if(now.begin(), now.end(), [wanted](NextTokenWord word) { return word.same_key(wanted); });
+        std::find_if(now.begin(), now.end(), [wanted](detail::NextTokenWord word) { return word.same_key(wanted); });
     if (same != now.end()) {
       detail::count_again(now, static_cast<std::size_t>(same - now.begin()));
     } else {
@@ -221,7 +252,7 @@ class NextTokenCounts {
   }
 
   NextTokenOptions options_;
-  detail::ContextLines table_;
+  detail::ContextLines lines_;
   std::uint64_t evictions_ = 0;
 };
 

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::inline v0 {
@@ -60,6 +62,12 @@ struct RankedRowsOptions {
   friend bool operator==(const RankedRowsOptions&, const RankedRowsOptions&) = default;
 };
 
+/// Returns the key of the table that belongs to a history with this key. It differs from next_token_key(), because
+/// `spread` is reversible.
+[[nodiscard]] constexpr std::uint64_t ranked_row_key(std::uint64_t key) noexcept {
+  return detail::spread(~key - 1) ^ key;
+}
+
 /// Keeps the target's latest ranking after one token and after two tokens, in a fixed number of bytes. It outlives
 /// requests: at the end of a sequence, add() takes over the rows that a drafter was shown (NgramDrafter::rows()). The
 /// drafters of later sequences read them (NgramOptions::ranked_rows). It needs an engine that reports top-k tokens
@@ -87,25 +95,16 @@ class RankedRows {
   /// Allocates the memory and returns an empty table. Errors: out_of_memory; size_out_of_range if max_bytes is too
   /// small for one line (`limit`: the bytes needed).
   static Result<RankedRows> make(const RankedRowsOptions& options = {}) noexcept {
-    RankedRows made;
-    made.options_ = options;
-    const std::size_t lines = detail::ContextLines::lines_in(options.max_bytes);
-    if (lines == 0)
-      return Error{ErrorCode::size_out_of_range, "RankedRowsOptions::max_bytes is too small for one line: increase it",
-                   options.max_bytes, line_bytes};
-    if (!made.lines_.allocate(options.key, lines))
-      return Error{ErrorCode::out_of_memory, "there is no memory for RankedRowsOptions::max_bytes: decrease it",
-                   options.max_bytes, 0};
-    return made;
+    auto lines = detail::ContextLines::make(options.max_bytes, options.key);
+    if (!lines) return lines.error();
+    return RankedRows(options, *std::move(lines));
   }
   /// Returns a table with the same options and rows. Call it on the writer's thread, or while nobody writes. Error:
   /// out_of_memory.
   [[nodiscard]] Result<RankedRows> copy() const noexcept {
-    if (lines() == 0) return RankedRows();
-    auto made = make(options_);
-    if (!made) return made.error();
-    for (std::size_t line = 0; line < lines(); ++line) made->lines_.store(line, lines_.words(line));
-    return made;
+    auto lines = lines_.copy();
+    if (!lines) return lines.error();
+    return RankedRows(options_, *std::move(lines));
   }
 
   // For readers.
@@ -147,10 +146,7 @@ class RankedRows {
   /// table. Rows with tokens outside the vocabulary of this table are taken over too. Error: invalid_argument if the
   /// tables have different keys or numbers of lines (`value`: lines of `newer`, `limit`: lines of this table).
   Result<void> merge(const RankedRows& newer) noexcept {
-    if (newer.lines() != lines() || newer.options_.key != options_.key)
-      return Error{ErrorCode::invalid_argument,
-                   "only tables with the same key and the same max_bytes can be merged: make both with equal options",
-                   newer.lines(), lines()};
+    if (const auto same = lines_.check_mergeable(newer.lines_); !same) return same;
     for (std::size_t line = 0; line < lines(); ++line) merge_line(line, newer.line(line));
     return {};
   }
@@ -167,6 +163,9 @@ class RankedRows {
  private:
   using Place = detail::ContextLines::Place;
   using Words = detail::ContextLines::Words;
+
+  RankedRows(const RankedRowsOptions& options, detail::ContextLines lines) noexcept
+      : options_(options), lines_(std::move(lines)) {}
 
   // A word holds the token of one rank: the tag, 15 zero bits, a bit that is always set, and 32 bits for the token. A
   // rank without a token has the word 0.

@@ -72,7 +72,8 @@ class Follower {
     if (limits_ == nullptr)
       return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
     const auto before = std::exchange(called_, std::nullopt);
-    const auto interval = before && now ? PassIntervals::between(*before, *now) : PassIntervals::unknown;
+    const auto interval =
+        before && now ? detail::PassIntervals::between(*before, *now) : detail::PassIntervals::unknown;
     const auto passes_alone = follow(ids, interval, conversation);
     if (!passes_alone) return passes_alone.error();
     if (*passes_alone) called_ = now;
@@ -162,7 +163,7 @@ class Follower {
   std::optional<Pass> pass_;
   std::optional<std::uint64_t> conversation_;
   std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
-  PassIntervals intervals_;
+  detail::PassIntervals intervals_;
   Statistics earlier_;
 };
 

@@ -2,79 +2,22 @@
 #pragma once
 
 /// \file The algorithm: one round of speculative decoding, with picks instead of probabilities. Sources: Leviathan et
-/// al. 2023 and Stern et al. 2018; for trees, Miao et al. 2023 ("SpecInfer"). A round has three steps:
+/// al. 2023 and Stern et al. 2018; for trees, Miao et al. 2023 ("SpecInfer").
 ///
-///   * select_nodes() finds the nodes of a draft that the pass can verify.
-///   * DraftLimit says how many of them the pass may carry, and which rule limits them.
-///   * walk() follows the draft while it agrees with the target's picks, then takes one more pick. A stop rule or a
-///   limit can end the walk earlier.
-///
-/// Only walk() decides which tokens are committed, and it commits picks, never drafted tokens. So a draft can be wrong
-/// in any way without changing the output.
+/// walk() follows the draft while it agrees with the target's picks, then takes one more pick. A stop rule or a limit
+/// can end the walk earlier. Only walk() decides which tokens are committed, and it commits picks, never drafted
+/// tokens. So a draft can be wrong in any way without changing the output.
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
-#include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/loop/detail/constraint.hpp"
 
 namespace reprise::inline v0 {
-
-/// The rows of a draft in a pass, in order: three output arrays of equal size.
-struct DraftRows {
-  std::span<NodeIndex> nodes;       ///< the index of the row's node in the draft
-  std::span<NodeIndex> parents;     ///< the row that this row follows, or anchor_parent
-  std::span<std::uint32_t> depths;  ///< distance from the anchor in tokens, from 1
-};
-
-/// The result of select_nodes().
-struct SelectedNodes {
-  std::size_t nodes = 0;   ///< rows written; every prefix of them is a valid draft
-  bool too_deep = false;   ///< a node was left out because it is too deep
-  bool refused = false;    ///< a node was left out because a constraint refused it
-  bool auxiliary = false;  ///< at least one written node is auxiliary
-};
-
-/// Writes to `rows` the nodes of `draft` that the pass can verify, in draft order. Returns their number and why nodes
-/// were left out. A node is left out if it is deeper than `max_depth`, if `constraints` refuse it, or if its parent was
-/// left out. Nodes that do not fit into `rows` are left out too. `constraints` has one element per node; if it is
-/// empty, no node is refused. Form and budget are not checked, because Draft::push() enforces them. Cost: linear; up to
-/// quadratic for a tree if nodes are left out.
-inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const DraftRows& rows,
-                                  std::span<const Constraint> constraints = {}) noexcept {
-  SelectedNodes found;
-  for (std::size_t i = 0; i < draft.size() && found.nodes < rows.nodes.size(); ++i) {
-    const DraftNode& node = draft[i];
-    // The parent's row is its index minus the number of earlier nodes that were left out.
-    auto parent = std::min(node.parent, static_cast<NodeIndex>(found.nodes) - 1);
-    while (parent != anchor_parent && rows.nodes[static_cast<std::size_t>(parent)] > node.parent) --parent;
-    if (node.parent != (parent == anchor_parent ? anchor_parent : rows.nodes[static_cast<std::size_t>(parent)]))
-      continue;
-    if (!constraints.empty() && constraints[i] == Constraint::refused) {
-      found.refused = true;
-      continue;
-    }
-    const std::uint32_t depth = parent == anchor_parent ? 1 : rows.depths[static_cast<std::size_t>(parent)] + 1;
-    if (depth > max_depth) {
-      found.too_deep = true;
-      continue;
-    }
-    found.auxiliary = found.auxiliary || node.auxiliary;
-    rows.nodes[found.nodes] = static_cast<NodeIndex>(i);
-    rows.parents[found.nodes] = parent;
-    rows.depths[found.nodes] = depth;
-    ++found.nodes;
-  }
-  return found;
-}
 
 /// A token that a pass commits.
 struct CommittedToken {
@@ -126,14 +69,6 @@ inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) 
       return static_cast<NodeIndex>(row);
   return anchor_parent;
 }
-
-/// The picks along a path that the engine has walked itself, in reading order. Each access returns the next pick; the
-/// index is ignored.
-struct PathPicks {
-  TokenSpan tokens;
-  std::size_t read = 0;
-  Token operator[](std::size_t) noexcept { return tokens[read++]; }
-};
 
 /// Follows the draft while it agrees with the picks. Writes the committed tokens and the accepted rows to `out`.
 /// Returns their numbers and the finish reason. Also writes accepted tokens after the output in `in.text`; if the round

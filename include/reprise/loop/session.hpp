@@ -21,10 +21,9 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/loop/detail/draft_limit.hpp"
+#include "reprise/loop/detail/open_round.hpp"
 #include "reprise/loop/detail/pass_limits.hpp"
 #include "reprise/loop/detail/sequence.hpp"
-#include "reprise/loop/detail/ticketed_round.hpp"
 #include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/stats/statistics.hpp"
@@ -78,7 +77,7 @@ class Session {
   /// out_of_memory; in that case the session grows on demand.
   Result<void> reserve(std::size_t max_context) {
     close_round();
-    if (!sequence_.reserve(max_context)) return Sequence::no_memory();
+    if (!sequence_.reserve(max_context)) return detail::Sequence::no_memory();
     if constexpr (ReservableStrategy<Strategy>) strategy_.reserve(max_context);
     return {};
   }
@@ -90,11 +89,11 @@ class Session {
   /// Capabilities::rollback is none or max_rows is 0. After an error the session is unchanged, except that
   /// out_of_memory cancels an open round.
   Result<void> begin(TokenSpan context, Capabilities capabilities = {}, std::optional<std::size_t> cached = {}) {
-    if (auto checked = Sequence::check_begin(context, capabilities, cached); !checked) return checked;
+    if (auto checked = detail::Sequence::check_begin(context, capabilities, cached); !checked) return checked;
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
     const bool room = round_.reserve(max_draft_nodes_, capabilities, pending);
     close_round();
-    if (!room || !sequence_.begin(context, capabilities, cached)) return Sequence::no_memory();
+    if (!room || !sequence_.begin(context, capabilities, cached)) return detail::Sequence::no_memory();
     strategy_in_step_ = false;
     control_.begin();
     strategy_.begin(this->context());
@@ -113,7 +112,7 @@ class Session {
   /// Errors: not_begun, context_too_long, cached_out_of_range, too_many_pending, out_of_memory. After an error the
   /// session is unchanged.
   Result<void> append(TokenSpan tokens, Origin origin = Origin::prompt, std::optional<std::size_t> cached = {}) {
-    if (!sequence_.begun()) return Sequence::not_begun();
+    if (!sequence_.begun()) return detail::Sequence::not_begun();
     if (auto added = sequence_.append(tokens, cached); !added) return added;
     close_round();
     in_step([&] { strategy_.observe(context(), tokens.size(), origin); });
@@ -133,10 +132,10 @@ class Session {
 
     DraftBudget asked = limits.draft;
     asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
-    asked.max_leaves = max_leaves(limits, capabilities(), shape);
+    asked.max_leaves = detail::max_leaves(limits, capabilities(), shape);
     asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
-    const DraftBudget budget =
-        clamp_to_contract(DraftBudget(control_.budget(asked, pass_limits(sequence_, unlimited))), asked);
+    const DraftBudget budget = detail::clamp_to_contract(
+        DraftBudget(control_.budget(asked, detail::pass_limits(sequence_, unlimited))), asked);
     Draft draft = round_.blank(budget);
     if (budget.max_nodes != 0) in_step([&] { strategy_.propose(context(), draft); });
     round_.propose(draft, asked.max_leaves, asked.max_nodes != 0 && budget.max_nodes == 0);
@@ -166,12 +165,11 @@ class Session {
         std::derived_from<C, SendAll>,
         "Session::offer(): under a planner the session's control has to be SendAll, because the planner alone "
         "decides how much is drafted");
-    round_.give_pass_up();
-    const auto limit = round_.limit(sequence_, unlimited, Cut::budget);
-    if (!limit) return limit.error();
+    const auto room = round_.fit(sequence_, unlimited, Cut::budget);
+    if (!room) return room.error();
     const auto fitting = round_.sendable();
-    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), limit->nodes)), pending().size(),
-                 replays(capabilities())};
+    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), room->nodes)), room->plain.rows,
+                 room->replayed};
   }
 
   /// Returns the pass to run. It carries as many of the fitting draft nodes as control chooses, and at most `max_nodes`
@@ -180,13 +178,12 @@ class Session {
   /// not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the round.
   Result<Pass> plan(std::size_t max_nodes = unlimited, Cut why = Cut::budget) {
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
-    const auto limit = round_.limit(sequence_, max_nodes, why);
-    if (!limit) return limit.error();
-    const PassLimits room = pass_limits(sequence_, limit->rows);
-    const DraftChoice choice = round_.clamp(control_.choose(round_.draft(), round_.sendable(), room), *limit, room);
-    if (!round_.plan(sequence_, choice, *limit, strategy_in_step_)) {
+    const auto room = round_.fit(sequence_, max_nodes, why);
+    if (!room) return room.error();
+    const DraftChoice choice = control_.choose(round_.draft(), round_.sendable(), *room);
+    if (!round_.plan(sequence_, choice, *room, strategy_in_step_)) {
       close_round();
-      return Sequence::no_memory();
+      return detail::Sequence::no_memory();
     }
     return round_.pass(sequence_);
   }
@@ -219,7 +216,7 @@ class Session {
   /// round stays open. Has no effect if the strategy is not a RowLearner. Errors: not_begun; size_out_of_range if there
   /// is no such token.
   Result<void> report_prompt_row(std::size_t position, TokenSpan likeliest) {
-    if (!sequence_.begun()) return Sequence::not_begun();
+    if (!sequence_.begun()) return detail::Sequence::not_begun();
     if (position >= context().size())
       return Error{ErrorCode::size_out_of_range, "a row of a token that is not committed: report the rows of context()",
                    position, context().size() - 1};
@@ -231,7 +228,7 @@ class Session {
   /// Decision::restore is true. `pass_time`: the duration of the pass, rollback included, for control to learn from.
   /// Errors: bad_ticket.
   Result<void> commit(Ticket ticket, std::optional<std::chrono::nanoseconds> pass_time = {}) {
-    if (!round_.resolved(ticket)) return TicketedRound::bad_ticket();
+    if (!round_.resolved(ticket)) return detail::OpenRound::bad_ticket();
     const std::size_t before = context().size();
     const PassReport report = round_.report(sequence_, pass_time);
     const Outcome outcome = round_.commit(sequence_, pass_time);  // final, even if control or strategy throws
@@ -247,16 +244,16 @@ class Session {
 
   /// Cancels the round and leaves the session as it was before the round. Errors: bad_ticket.
   Result<void> cancel(Ticket ticket) {
-    auto cancelled = round_.cancel(ticket);
-    if (cancelled) close_round();
-    return cancelled;
+    if (!round_.is_open(ticket)) return detail::OpenRound::bad_ticket();
+    close_round();
+    return {};
   }
 
   /// Removes all but the first `size` tokens of the context, for example after an edited turn or a rejected answer.
   /// Generation can continue afterwards, even if it had finished. The engine must then cut its cache to cached() rows.
   /// Errors: not_begun; size_out_of_range if `size` is 0 or above context().size().
   Result<void> truncate(std::size_t size) {
-    if (!sequence_.begun()) return Sequence::not_begun();
+    if (!sequence_.begun()) return detail::Sequence::not_begun();
     const TokenSpan before = context();  // stays readable: truncation does not overwrite the memory
     if (auto cut = sequence_.truncate(size); !cut) return cut;
     close_round();
@@ -282,13 +279,13 @@ class Session {
   /// Errors: not_begun, and those of begin(). After an error the session is unchanged, except that out_of_memory
   /// cancels an open round.
   Result<std::size_t> rebase(TokenSpan context, std::optional<std::size_t> cached = {}) {
-    if (!sequence_.begun()) return Sequence::not_begun();
-    if (auto checked = Sequence::check_begin(context, capabilities(), cached); !checked) return checked.error();
+    if (!sequence_.begun()) return detail::Sequence::not_begun();
+    if (auto checked = detail::Sequence::check_begin(context, capabilities(), cached); !checked) return checked.error();
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
     const bool room = round_.reserve(max_draft_nodes_, capabilities(), pending);
     close_round();
     Buffer<Token> replaced;
-    if (!room || !sequence_.rebase(context, cached, replaced)) return Sequence::no_memory();
+    if (!room || !sequence_.rebase(context, cached, replaced)) return detail::Sequence::no_memory();
     const TokenSpan before(replaced.data(), replaced.size());
     const TokenSpan now = this->context();
     [[maybe_unused]] const bool in_step = std::exchange(strategy_in_step_, false);
@@ -309,7 +306,7 @@ class Session {
   /// eviction: the tokens that left the cache are pending again. Set a higher number after the engine has prefilled
   /// pending tokens. Errors: not_begun, cached_out_of_range, too_many_pending (prefill more tokens first).
   Result<void> set_cached(std::size_t cached) {
-    if (!sequence_.begun()) return Sequence::not_begun();
+    if (!sequence_.begun()) return detail::Sequence::not_begun();
     if (auto changed = sequence_.set_cached(cached); !changed) return changed;
     close_round();
     return {};
@@ -317,10 +314,10 @@ class Session {
 
   /// Returns a second session that continues from the committed state of this one. Errors: not_begun, out_of_memory.
   [[nodiscard]] Result<Session> fork() const {
-    if (!sequence_.begun()) return Sequence::not_begun();
+    if (!sequence_.begun()) return detail::Sequence::not_begun();
     Session other(strategy_, control_, max_draft_nodes_);
     if (!other.round_.reserve(max_draft_nodes_, capabilities(), pending().size()) || !other.sequence_.copy(sequence_))
-      return Sequence::no_memory();
+      return detail::Sequence::no_memory();
     other.strategy_in_step_ = strategy_in_step_;
     return other;
   }
@@ -389,9 +386,9 @@ class Session {
   Strategy strategy_;
   Control control_;
   std::size_t max_draft_nodes_;
-  Sequence sequence_;
+  detail::Sequence sequence_;
   bool strategy_in_step_ = false;
-  TicketedRound round_;
+  detail::OpenRound round_;
 };
 
 }  // namespace reprise

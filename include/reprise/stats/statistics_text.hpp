@@ -10,7 +10,6 @@
 
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
-#include "reprise/stats/report_words.hpp"
 #include "reprise/stats/statistics.hpp"
 
 /// \file Statistics as text. The caller passes `write(std::string_view)`, which receives the text piece by piece. The
@@ -172,11 +171,11 @@ void write_json(const Statistics& statistics, Write&& write) {
   out.ratio("acceptance_rate", statistics.accepted, statistics.drafted);
   out.ratio("drafted_per_pass", statistics.drafted, statistics.passes);
   out.open("cuts", "{");
-  for (std::size_t i = 0; i < cut_count; ++i) out.count(report_word(static_cast<Cut>(i)), statistics.cuts[i]);
+  for (std::size_t i = 0; i < cut_count; ++i) out.count(to_string(static_cast<Cut>(i)), statistics.cuts[i]);
   out.close("}");
   out.open("by_source", "{");
   for (std::size_t i = 0; i < draft_source_count; ++i) {
-    out.key(report_word(static_cast<DraftSource>(i)));
+    out.key(to_string(static_cast<DraftSource>(i)));
     out.sent(statistics.by_source[i]);
   }
   out.close("}");
@@ -212,10 +211,10 @@ void write_table(const Statistics& statistics, Write&& write) {
 
   if (statistics.passes != 0) out.heading("\ncut                       passes\n");
   for (std::size_t i = 0; i < cut_count; ++i)
-    if (statistics.cuts[i] != 0) out.count(report_word(static_cast<Cut>(i)), statistics.cuts[i]);
+    if (statistics.cuts[i] != 0) out.count(to_string(static_cast<Cut>(i)), statistics.cuts[i]);
   if (statistics.drafted != statistics.auxiliary) out.heading("\nsource                      sent    accepted  rate\n");
   for (std::size_t i = 0; i < draft_source_count; ++i)
-    if (statistics.by_source[i].sent != 0) out.sent(report_word(static_cast<DraftSource>(i)), statistics.by_source[i]);
+    if (statistics.by_source[i].sent != 0) out.sent(to_string(static_cast<DraftSource>(i)), statistics.by_source[i]);
   if (statistics.by_depth[0].sent != 0) out.heading("\ndepth                       sent    accepted  rate\n");
   constexpr std::array<std::string_view, Statistics::depth_count> labels = {
       "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "deeper"};

@@ -27,11 +27,13 @@ def run(sequence: int, words: list[int], use_counts: list[int]) -> bytes:
 assert checksum(b"123456789") == 0x995DC9BBDF1939FA
 
 calibration = struct.pack(
-    "<i7i4i14ii1024h1024h1024hIQ",
+    "<i7i4i14i28i972ii1024h1024h1024hIQ",
     -1_000_000,
     *(1000 * i - 3000 for i in range(7)),
     *(7 * i for i in range(4)),
     *(500_000 - 90_000 * i for i in range(14)),
+    *(300_000 - 20_000 * i for i in range(28)),
+    *(2_000 * i - 900_000 for i in range(972)),
     77_777,
     *(i * 37 % 40_001 - 20_000 for i in range(1024)),
     *(i * 101 % 40_001 - 20_000 for i in range(1024)),
@@ -39,7 +41,7 @@ calibration = struct.pack(
     40_000,
     123_456_789_012,
 )
-assert len(calibration) == 6264
+assert len(calibration) == 10264
 
 output = 1 << 31
 runs = run(42, [i * 50_021 | (output if i >= 12 else 0) for i in range(40)], [3, 0])

@@ -8,69 +8,30 @@
 #include <span>
 
 #include "reprise/batch/batch_plan.hpp"
-#include "reprise/batch/detail/batch_cost.hpp"
 #include "reprise/batch/detail/worth.hpp"
-#include "reprise/control/draft_length.hpp"
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/fixed_point.hpp"
-#include "reprise/evidence/path_products.hpp"
 
-/// \file The nodes offered to a pass, counted by worth: the histogram that both planners read.
+/// \file The nodes offered to a pass, counted by worth: the histogram that the planner reads.
 namespace reprise::inline v0::detail {
 
-/// The costs and limits used to plan a pass.
-struct PlanTerms {
-  const BatchCost& cost;
-  std::int64_t allowance = 0;  ///< highest extra cost that the loss budget covers
-  std::int64_t price = 0;      ///< weight of the logarithm of the pass time, in UnitScale
-  std::size_t row_limit = 0;   ///< upper bound on drafted rows
-  std::size_t plain_rows = 0;  ///< pending rows and other rows
-  std::size_t other_rows = 0;  ///< the part of plain_rows that belongs to no sequence of the plan
-
-  [[nodiscard]] bool allowed(std::size_t k) const noexcept { return cost.extra(k) <= allowance; }
-  /// Returns the price of the time that k drafted rows add, in UnitScale.
-  [[nodiscard]] std::int64_t price_of(std::size_t k) const noexcept { return UnitScale::multiply(price, cost.log(k)); }
-};
-
-/// The chosen number of drafted rows of a pass.
-struct RowChoice {
-  std::size_t rows = 0;       ///< drafted rows, padding included if uniform
-  std::size_t row_width = 0;  ///< if uniform: rows of each sequence
-  std::int64_t gain = 0;
-  bool guarded = false;  ///< true if the loss budget did not allow a better number of drafted rows
-
-  /// Changes the choice to k drafted rows if their gain is higher and the loss budget allows them. Returns true if the
-  /// choice changed.
-  bool offer(const PlanTerms& terms, std::size_t k, std::int64_t other_gain) noexcept {
-    if (other_gain <= gain) return false;
-    if (!terms.allowed(k)) {
-      guarded = true;
-      return false;
-    }
-    rows = k;
-    gain = other_gain;
-    return true;
-  }
-};
-
-/// The nodes of all entries of a plan, by class of worth and, if uniform, by row.
+/// The nodes of all entries of a plan, by class of worth.
 class OfferedNodes {
  public:
-  static constexpr std::size_t most_nodes = 256;      // upper bound for one sequence
-  static constexpr std::size_t most_row_width = 512;  // upper bound for a uniform pass
+  static constexpr std::size_t most_nodes = 256;  // upper bound for one sequence
 
   /// The terms that decide which nodes are counted, and in which class.
   struct Bounds {
     std::uint64_t least_tokens = 0;  ///< minimum number of tokens that a sequence is assumed to get, in UnitScale
     std::size_t least_class = 0;     ///< first class whose nodes are never worth their cost
-    /// Replaces least_class for sampled drafts, except in uniform passes: the first class whose nodes are worth less
-    /// than the cost of one more row at the size of the last pass.
+    /// Replaces least_class for sampled drafts: the first class whose nodes are worth less than the cost of one more
+    /// row at the size of the last pass.
     std::size_t stop_class = 0;
     std::size_t row_limit = 0;  ///< upper bound on drafted rows
   };
 
-  OfferedNodes(std::size_t max_nodes, bool uniform) noexcept : max_nodes_(max_nodes), uniform_(uniform) {}
+  explicit OfferedNodes(std::size_t max_nodes) noexcept : max_nodes_(max_nodes) {}
 
   [[nodiscard]] bool reserve(std::size_t sequences) noexcept {
     return classes_.reserve(sequences * max_nodes_) && sequences_.reserve(sequences);
@@ -80,14 +41,12 @@ class OfferedNodes {
   /// Counts the nodes of all entries. Requires an earlier reserve() for this many entries.
   void count(std::span<const BatchEntry> entries, Bounds bounds) noexcept {
     counts_.fill(0);
-    by_row_.fill(0);
     offered_ = 0;
     worthwhile_ = 0;
-    any_sampled_ = false;
     any_replayed_ = false;
     std::size_t enough = 2 * bounds.row_limit;  // worthwhile nodes after which unreachable classes are dropped
     for (const BatchEntry& entry : entries) {
-      if (worthwhile_ > enough && !uniform_) {
+      if (worthwhile_ > enough) {
         bounds.least_class = std::min(bounds.least_class, first_left_out(bounds.row_limit));
         enough = worthwhile_ + bounds.row_limit;
       }
@@ -100,12 +59,9 @@ class OfferedNodes {
   [[nodiscard]] std::size_t offered() const noexcept { return offered_; }
   /// Returns the number of worthwhile nodes in all drafts.
   [[nodiscard]] std::size_t worthwhile() const noexcept { return worthwhile_; }
-  [[nodiscard]] bool any_sampled() const noexcept { return any_sampled_; }
+  [[nodiscard]] bool any_sampled() const noexcept { return counts_[0] > 0; }
   /// Returns the number of nodes in class c.
   [[nodiscard]] std::uint32_t in_class(std::size_t c) const noexcept { return counts_[c]; }
-  /// Returns the summed worth of the nodes in row `row` of their sequences; rows are counted from 0, pending rows
-  /// included. These nodes are sent only if each sequence has more than `row` rows.
-  [[nodiscard]] std::int64_t in_row(std::size_t row) const noexcept { return by_row_[row]; }
   /// Returns true if a rejection in any sequence (any_replayed), or in sequence i (replayed), makes tokens run again.
   [[nodiscard]] bool any_replayed() const noexcept { return any_replayed_; }
   [[nodiscard]] bool replayed(std::size_t i) const noexcept { return sequences_[i].replayed; }
@@ -132,37 +88,26 @@ class OfferedNodes {
     const Offer& offer = entry.offer;
     std::uint16_t* const classes = classes_.data() + sequences_.size() * max_nodes_;
     const bool sampled = offer.draft.kind() == DraftKind::sampled;
-    const std::size_t first_refused =
-        std::min(sampled && !uniform_ ? bounds.stop_class : bounds.least_class, worth_classes);
+    const std::size_t first_refused = std::min(sampled ? bounds.stop_class : bounds.least_class, worth_classes);
     const std::size_t size = std::min(offer.sendable.size(), max_nodes_);
     const std::uint64_t least_tokens = bounds.least_tokens;
     std::uint64_t sum = 0;
     std::size_t last = 1;
     std::size_t n = 0;
     for (; n < size; ++n) {
-      const std::uint32_t path = path_of(entry, n);
+      const std::uint32_t path = offer.draft[static_cast<std::size_t>(offer.sendable[n])].path_probability.raw();
       // Classes never decrease, so that even a draft that is out of order is cut to a prefix.
       last = std::max(last, worth_class(path, sum, least_tokens));
       if (last >= first_refused) break;
       sum += rescaled<ProbabilityScale, UnitScale>(path);
       classes[n] = static_cast<std::uint16_t>(sampled ? 0 : last);
       ++counts_[classes[n]];
-      if (uniform_ && offer.pending + n < most_row_width) by_row_[offer.pending + n] += worth_of_class[last];
     }
     sequences_.push_reserved(
         {static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(offer.pending), offer.replayed});
     any_replayed_ = any_replayed_ || offer.replayed;
     worthwhile_ += n;
     offered_ += offer.sendable.size();
-    any_sampled_ = any_sampled_ || (sampled && n > 0);
-  }
-  /// Returns the path probability of node number `n`, in ProbabilityScale. The entry's calibrator, if any, corrects it.
-  [[nodiscard]] std::uint32_t path_of(const BatchEntry& entry, std::size_t n) noexcept {
-    const Offer& offer = entry.offer;
-    const std::uint32_t path = offer.draft[static_cast<std::size_t>(offer.sendable[n])].path_probability.raw();
-    if (entry.credit == nullptr) return path;
-    const std::uint32_t factor = paths_.extend(offer.draft, offer.sendable, n, entry.credit->factor());
-    return static_cast<std::uint32_t>(UnitScale::multiply(std::uint64_t{path}, std::uint64_t{factor}));
   }
   /// Returns the first class from which no node can be sent, because the classes before it already hold `rows` nodes.
   [[nodiscard]] std::size_t first_left_out(std::size_t rows) const noexcept {
@@ -172,14 +117,10 @@ class OfferedNodes {
   }
 
   std::size_t max_nodes_;
-  bool uniform_;
-  bool any_sampled_ = false;
   bool any_replayed_ = false;
   std::size_t offered_ = 0;
   std::size_t worthwhile_ = 0;
   std::array<std::uint32_t, worth_classes> counts_{};
-  std::array<std::int64_t, most_row_width> by_row_{};
-  PathProducts<most_nodes> paths_;
   Buffer<std::uint16_t> classes_;  // the elements of sequence i begin at index i x max_nodes_
   Buffer<Sequence> sequences_;
 };

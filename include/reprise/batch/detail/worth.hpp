@@ -11,8 +11,8 @@
 #include <limits>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/fixed_log.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 namespace reprise::inline v0::detail {
 

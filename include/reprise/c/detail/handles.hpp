@@ -19,7 +19,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/ngram_options.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"

@@ -18,7 +18,6 @@
 #include "reprise/history/history_types.hpp"
 #include "reprise/history/next_token_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
-#include "reprise/history/tenants.hpp"
 #include "reprise/index/next_token_counts.hpp"
 
 /// \file The functions of histories in the C interface.
@@ -35,9 +34,8 @@ namespace reprise::inline v0::c {
   if (!store) return store.error();
   NextTokenCounts counts;
   if (read->next_token_bytes != 0) {
-    auto table = NextTokenCounts::make({.max_bytes = read->next_token_bytes,
-                                        .key = TenantHistories::next_token_key(options.key),
-                                        .vocabulary = options.vocabulary});
+    auto table = NextTokenCounts::make(
+        {.max_bytes = read->next_token_bytes, .key = next_token_key(options.key), .vocabulary = options.vocabulary});
     if (!table) return table.error();
     counts = *std::move(table);
   }
@@ -89,7 +87,7 @@ namespace reprise::inline v0::c {
   // The table is checked first and loaded last, so that refused bytes change nothing.
   bool counted = false;
   if (const auto section = reader->section(SectionKind::next_tokens); section && history.next_tokens.lines() != 0) {
-    const auto valid = detail::check_next_tokens(*section, history.next_tokens.options(), history.next_tokens.lines());
+    const auto valid = detail::check_table<detail::NextTokenSection>(*section, history.next_tokens);
     if (!valid && valid.error().code != ErrorCode::other_table) return valid;
     counted = valid.has_value();
   }

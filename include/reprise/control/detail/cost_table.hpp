@@ -8,8 +8,8 @@
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/cost_policy.hpp"
-#include "reprise/control/draft_length.hpp"
+#include "reprise/control/detail/cost_policy.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 #include "reprise/core/capabilities.hpp"
 
 namespace reprise::inline v0::detail {

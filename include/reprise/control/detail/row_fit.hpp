@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 namespace reprise::inline v0::detail {
 

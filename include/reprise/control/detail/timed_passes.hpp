@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 /// \file The parts of LearnedCurve: the usual error of a pass time, the effect of the context, the time of a plain
 /// pass, the cost of a row count, and the exploration budget.

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/corpus/detail/corpus_format.hpp"
 #include "reprise/corpus/detail/suffix_sort.hpp"
 #include "reprise/corpus/detail/xxh64.hpp"

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "reprise/core/contract.hpp"
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 
 /// \file Sorts places of a text by the tokens that follow. The order is that of a corpus: the first `depth` tokens
 /// decide, a text that ends earlier comes first, and equal places keep their order in the text.
@@ -52,7 +52,7 @@ class SuffixText {
     }
     return bits;
   }
-  void prefetch(std::size_t at) const noexcept { reprise::prefetch(data_ + at * sizeof(Word)); }
+  void prefetch(std::size_t at) const noexcept { reprise::detail::prefetch(data_ + at * sizeof(Word)); }
 
   /// Returns the next `lanes` tokens from `at`, the first in the highest bits. Keys compare like the tokens: each token
   /// counts one more than its id, and 0 stands for the end of the document and for all that follows it.

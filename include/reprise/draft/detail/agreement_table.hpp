@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/probability.hpp"
 
 namespace reprise::inline v0 {
@@ -33,7 +33,8 @@ class AgreementCalibrator {
     return {static_cast<std::uint8_t>(std::min(kind, kinds - 1)), class_of(run), !alone};
   }
   [[nodiscard]] constexpr Probability probability(const Evidence& evidence) const noexcept {
-    return Probability::from_raw(rescaled<UnitScale, ProbabilityScale>(entries_[place(evidence)].value));
+    return Probability::from_raw(
+        detail::rescaled<detail::UnitScale, detail::ProbabilityScale>(entries_[place(evidence)].value));
   }
   /// Learns from one pick. `picked`: true if the pick is the predicted token.
   constexpr void learn(const Evidence& evidence, bool picked) noexcept {
@@ -45,7 +46,7 @@ class AgreementCalibrator {
   }
 
  private:
-  static constexpr std::int32_t one = UnitScale::one;
+  static constexpr std::int32_t one = detail::UnitScale::one;
   static constexpr std::int32_t least = one / 1000;
   static constexpr std::int32_t most = one - one / 1000;  // no number of examples leads to certainty
   static constexpr std::int32_t prior = 4;

@@ -9,9 +9,11 @@
 #include <type_traits>
 
 #include "reprise/core/contract.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/match_weight.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/detail/match_weight.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 
 namespace reprise::inline v0::detail {
 
@@ -61,6 +63,12 @@ class Candidates {
   }
   /// Returns all candidates so far, in the order in which they were added. Valid until the next one is added.
   [[nodiscard]] std::span<Candidate> all() noexcept { return {begin(), size_}; }
+  /// Returns true if `path`, followed by a token without votes, has a probability above 1/20.
+  [[nodiscard]] bool leave_room(Probability path) const noexcept {
+    using Product = Fixed<ProbabilityScale::bits + UnitScale::bits>;  // the scale of path x weight
+    return rescaled<ProbabilityScale, Product>(std::uint64_t{path.raw()}) * 20 >
+           rescaled<UnitScale, Product>(std::uint64_t{total});
+  }
 
   VoteWeight total = weight_one;  ///< sum of the voters' votes, plus the weight of "something else"
   int longest = -1;               ///< the longest agreement of a voter, in tokens; -1: no votes

@@ -13,8 +13,8 @@
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/live_matches.hpp"
 #include "reprise/draft/detail/origin_runs.hpp"
+#include "reprise/index/detail/token_counts.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/token_counts.hpp"
 
 namespace reprise::inline v0::detail {
 

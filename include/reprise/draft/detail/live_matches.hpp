@@ -9,7 +9,7 @@
 #include <span>
 
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::inline v0::detail {

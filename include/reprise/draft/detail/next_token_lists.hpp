@@ -11,7 +11,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/shown_rows.hpp"
-#include "reprise/evidence/next_token_evidence.hpp"
+#include "reprise/evidence/detail/next_token_evidence.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
 

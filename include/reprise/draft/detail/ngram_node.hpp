@@ -10,7 +10,7 @@
 #include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 
 namespace reprise::inline v0::detail {
 

@@ -11,8 +11,8 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/ranked_rows.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0::detail {
 

@@ -11,13 +11,14 @@
 
 #include "reprise/core/contract.hpp"
 #include "reprise/core/datastore.hpp"
-#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/live_matches.hpp"
 #include "reprise/draft/detail/store_schedule.hpp"
-#include "reprise/evidence/match_weight.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/draft/ngram_options.hpp"
+#include "reprise/evidence/detail/match_weight.hpp"
+#include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::inline v0::detail {
@@ -76,7 +77,7 @@ class Voters {
   static constexpr std::size_t max_own = 32;  ///< maximum number of places in the context
   static constexpr std::size_t max_from_stores = 32;
   static constexpr std::size_t max_from_store = 12;
-  static constexpr std::size_t max_stores = 4;
+  static constexpr std::size_t max_stores = NgramOptions::max_stores;
   static constexpr std::size_t capacity = max_own + max_from_stores;
 
   explicit Voters(const std::array<DatastoreRef, max_stores>& stores) noexcept : stores_(stores) {

@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reprise/evidence/calibration_state.hpp"
+
 /// \file The built-in tables of NextTokenEvidence: log-odds in LogOddsScale, fitted to recorded outputs
 /// (docs/decisions/0005).
 namespace reprise::inline v0::detail {
 
-inline constexpr std::size_t next_token_classes = 162;
-inline constexpr std::size_t next_token_groups = 6;
+inline constexpr std::size_t next_token_classes = CalibrationState::next_token_classes;
+inline constexpr std::size_t next_token_groups = CalibrationState::next_token_groups;
 
 /// By group and class.
 inline constexpr std::array<std::array<std::int16_t, next_token_classes>, next_token_groups> next_token_values = {{

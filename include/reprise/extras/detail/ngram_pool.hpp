@@ -11,7 +11,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/contract.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::inline v0::detail {
 

@@ -11,13 +11,13 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/ngram_sets.hpp"
 #include "reprise/history/detail/segments.hpp"
 #include "reprise/history/history_types.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::inline v0::detail {
 

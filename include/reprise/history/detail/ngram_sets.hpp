@@ -9,7 +9,7 @@
 #include <memory>
 #include <new>
 
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/result.hpp"
 
 namespace reprise::inline v0::detail {
@@ -53,7 +53,7 @@ class NgramSets {
       for (std::atomic<Slot>& entry : entries_[i].ways) entry.store(nowhere, std::memory_order_relaxed);
   }
 
-  void prefetch(std::uint64_t hash) const noexcept { reprise::prefetch(&home(hash)); }
+  void prefetch(std::uint64_t hash) const noexcept { reprise::detail::prefetch(&home(hash)); }
 
   /// Calls visit(Slot) for the slots whose tag is that of `hash`, the latest first, until visit returns false.
   template <class Visit>

@@ -10,9 +10,10 @@
 #include <new>
 #include <utility>
 
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/index/token_hash.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::inline v0::detail {
 
@@ -48,18 +49,35 @@ class ContextLines {
   }
   ~ContextLines() = default;
 
-  /// Returns the number of lines in `bytes`, at most 2^32.
-  [[nodiscard]] static constexpr std::size_t lines_in(std::size_t bytes) noexcept {
-    return static_cast<std::size_t>(std::min<std::uint64_t>(bytes / line_bytes, std::uint64_t{1} << 32));
+  /// Allocates as many lines as `max_bytes` has room for, at most 2^32, and returns them empty. Errors: out_of_memory;
+  /// size_out_of_range if `max_bytes` is too small for one line (`limit`: the bytes needed).
+  [[nodiscard]] static Result<ContextLines> make(std::size_t max_bytes, std::uint64_t key) noexcept {
+    ContextLines made;
+    made.key_ = key;
+    made.lines_ = static_cast<std::size_t>(std::min<std::uint64_t>(max_bytes / line_bytes, std::uint64_t{1} << 32));
+    if (made.lines_ == 0)
+      return Error{ErrorCode::size_out_of_range, "max_bytes of the table is too small for one line: increase it",
+                   max_bytes, line_bytes};
+    made.table_.reset(new (std::nothrow) Line[made.lines_]);
+    if (made.table_ == nullptr)
+      return Error{ErrorCode::out_of_memory, "there is no memory for max_bytes of the table: decrease it", max_bytes,
+                   0};
+    return made;
   }
-  /// Allocates `lines` empty lines. Without memory, returns false and changes nothing.
-  [[nodiscard]] bool allocate(std::uint64_t key, std::size_t lines) noexcept {
-    std::unique_ptr<Line[]> table(new (std::nothrow) Line[lines]);
-    if (table == nullptr) return false;
-    key_ = key;
-    lines_ = lines;
-    table_ = std::move(table);
-    return true;
+  /// Returns lines with the same key and words. Error: out_of_memory.
+  [[nodiscard]] Result<ContextLines> copy() const noexcept {
+    if (lines_ == 0) return ContextLines();
+    auto made = make(lines_ * line_bytes, key_);
+    for (std::size_t line = 0; made && line < lines_; ++line) made->store(line, words(line));
+    return made;
+  }
+  /// Succeeds if each context has the same line and tag in `other`. Error: invalid_argument if the keys or the numbers
+  /// of lines differ (`value`: lines of `other`, `limit`: lines of this object).
+  [[nodiscard]] Result<void> check_mergeable(const ContextLines& other) const noexcept {
+    if (other.lines_ == lines_ && other.key_ == key_) return {};
+    return Error{ErrorCode::invalid_argument,
+                 "only tables with the same key and the same max_bytes can be merged: make both with equal options",
+                 other.lines_, lines_};
   }
 
   [[nodiscard]] std::size_t lines() const noexcept { return lines_; }
@@ -71,7 +89,7 @@ class ContextLines {
   }
 
   void prefetch(Place place) const noexcept {
-    if (lines_ != 0) reprise::prefetch(&table_[place.line(lines_)]);
+    if (lines_ != 0) reprise::detail::prefetch(&table_[place.line(lines_)]);
   }
   /// Returns the words of a line. During a write, they can be a mixture of old and new words.
   [[nodiscard]] Words words(std::size_t line) const noexcept {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "reprise/core/token.hpp"
-#include "reprise/index/next_token_types.hpp"
+#include "reprise/index/detail/next_token_word.hpp"
 
 /// \file One line of a table of next-token counts as a plain array of words. A table keeps its lines sorted, but the
 /// functions below accept any order. They are the rules of a line; next_token_counts.hpp has the atomic words, the hash
@@ -19,7 +19,7 @@
 
 namespace reprise::inline v0::detail {
 
-inline constexpr std::size_t words_per_line = NextTokens::most;
+inline constexpr std::size_t words_per_line = 8;
 using NextTokenLine = std::array<NextTokenWord, words_per_line>;
 
 /// A context that loses a listed token gets an `unlisted` word if it still has at least this many listed tokens.

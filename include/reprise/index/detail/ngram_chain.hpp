@@ -8,11 +8,11 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/ngram_table.hpp"
+#include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0::detail {
 

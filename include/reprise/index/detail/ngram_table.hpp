@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "reprise/core/buffer.hpp"
-#include "reprise/core/prefetch.hpp"
+#include "reprise/core/detail/prefetch.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::inline v0::detail {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Decides which intervals between two calls are times of passes. An engine may pause between two passes, for another
 /// request or because it has no work. Such an interval is far above the usual one, and nothing is learned from it.
@@ -71,4 +71,4 @@ class PassIntervals {
   std::array<std::int64_t, 8> usual_{};
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The limits of the next pass of a sequence.
+/// \file The limits of the next pass of a sequence. The answers of control are clamped to the clauses of its contract
+/// (core/control.hpp), because control is never trusted, like strategies.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,11 +12,9 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"
-#include "reprise/loop/detail/open_round.hpp"
 #include "reprise/loop/detail/sequence.hpp"
-#include "reprise/loop/round.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// True if pad rows may fill a pass up to an allowed width.
 [[nodiscard]] inline bool pads(const Capabilities& can) noexcept {
@@ -31,14 +30,11 @@ namespace reprise::inline v0 {
   return std::max<std::size_t>(1, std::min(limits.draft.max_leaves, can.max_leaves));
 }
 
-/// Returns the shape of the next pass without a draft.
-[[nodiscard]] inline PassShape plain_shape(const Sequence& sequence) noexcept {
-  return {1, sequence.pending().size(), sequence.context().size()};
-}
 /// Returns the limits that control gets for a pass with at most `rows` drafted rows.
 [[nodiscard]] inline PassLimits pass_limits(const Sequence& sequence, std::size_t rows) noexcept {
   const Capabilities& can = sequence.capabilities();
-  return {plain_shape(sequence), rows, can.allowed_widths.values(), pads(can), replays(can)};
+  const PassShape plain{1, sequence.pending().size(), sequence.context().size()};
+  return {plain, rows, can.allowed_widths.values(), pads(can), replays(can)};
 }
 
 /// Returns the maximum number of rows of a pass, pending rows included.
@@ -46,52 +42,29 @@ namespace reprise::inline v0 {
   return std::min(limits.max_rows, can.max_rows);
 }
 
-/// Selects the nodes of the round's draft that the next pass can verify, and returns how many of them it may carry.
-/// `max_nodes` is the caller's bound on drafted rows; `why` is the Cut to report if that bound applies. Precondition:
-/// the pending tokens fit into a pass.
-///
-/// The rules below are in order of priority: if several allow the same number of nodes, the first one is reported.
-inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, std::size_t max_nodes, Cut why,
-                              OpenRound& round) noexcept {
-  const Capabilities& can = sequence.capabilities();
-  const std::size_t pending = sequence.pending().size();
-  const std::size_t context_left = sequence.context_left(limits);
-  const std::size_t tokens_left = sequence.tokens_left(limits);
-  const std::size_t deepest = std::min({limits.draft.max_depth, can.max_depth, context_left, tokens_left});
-  const SelectedNodes selected = round.select(deepest);
-  // A depth limit removes single nodes. `selected` counts the remaining nodes for the smallest depth limit only, so
-  // only that limit is a rule.
-  const auto by_depth = [&](std::size_t depth) { return depth == deepest ? selected.nodes : unlimited; };
-  // The accepted tokens of a replayed pass are pending in the next pass. They fit into the next pass, because they fit
-  // into this one. If more than max_replay tokens are pending, a pass without a draft brings them into the cache.
-  const bool settles = replays(can) && pending > can.max_replay;
-
-  struct Rule {
-    std::size_t nodes;  // upper bound on nodes of this draft
-    std::size_t rows;   // upper bound on drafted rows of any draft
-    Cut cut;
-  };
-  const Rule rules[] = {
-      {selected.refused && !selected.too_deep ? selected.nodes : unlimited, unlimited, Cut::constraint},
-      {by_depth(limits.draft.max_depth), unlimited, Cut::budget},
-      {max_nodes, max_nodes, why},
-      {by_depth(can.max_depth), unlimited, Cut::depth},
-      {can.max_rollback, can.max_rollback, Cut::rollback},
-      {settles ? 0 : unlimited, settles ? 0 : unlimited, Cut::rollback},
-      {most_rows(limits, can) - pending, most_rows(limits, can) - pending, Cut::rows},
-      {context_left, context_left, Cut::context},
-      {by_depth(tokens_left), unlimited, Cut::max_tokens},
-  };
-  DraftLimit limit{.nodes = round.draft().size(), .cut = round.malformed() ? Cut::shape : Cut::none};
-  for (const Rule& rule : rules) {
-    limit.rows = std::min(limit.rows, rule.rows);
-    if (rule.nodes >= limit.nodes) continue;
-    limit.nodes = rule.nodes;
-    limit.cut = rule.cut;
-  }
-  // Pad rows extend a chain; in a tree they follow the anchor.
-  if (round.chain() || deepest == 0) limit.rows = std::min(limit.rows, deepest);
-  return limit;
+/// Enforces K2: returns `budget`, narrowed to `asked`.
+inline DraftBudget clamp_to_contract(DraftBudget budget, const DraftBudget& asked) noexcept {
+  budget.max_nodes = std::min(budget.max_nodes, asked.max_nodes);
+  budget.max_depth = std::min(budget.max_depth, asked.max_depth);
+  budget.max_leaves = std::clamp<std::size_t>(budget.max_leaves, 1, std::max<std::size_t>(asked.max_leaves, 1));
+  if (asked.shape == DraftShape::chain) budget.shape = DraftShape::chain;
+  budget.min_path_probability = std::max(budget.min_path_probability, asked.min_path_probability);
+  return budget;
 }
 
-}  // namespace reprise
+/// Enforces K3: limits `choice` to the sendable nodes, to room.nodes and to an allowed width. A width that is not
+/// allowed is lowered to the largest allowed width below it. If there is no such width, nothing is drafted.
+inline DraftChoice clamp_to_contract(DraftChoice choice, std::size_t sendable, const PassLimits& room) noexcept {
+  choice.nodes = std::min({choice.nodes, sendable, room.nodes});
+  choice.padding = room.padded ? std::min(choice.padding, room.nodes - choice.nodes) : 0;
+  const std::size_t rows = widest(room, choice.nodes + choice.padding);
+  if (rows < choice.nodes) {
+    choice.nodes = rows;
+    choice.cut = Cut::width;
+  }
+  choice.padding = rows - choice.nodes;
+  if (static_cast<std::size_t>(choice.cut) >= cut_count) choice.cut = Cut::none;
+  return choice;
+}
+
+}  // namespace reprise::detail

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peers/published_token_recycling_drafter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/core/control.hpp"
+#include "reprise/testing/check_strategy.hpp"
+#include "reprise/testing/lossless.hpp"
+#include "reprise/testing/random.hpp"
+#include "support/ranked_rounds.hpp"
+#include "support/transformer_engine.hpp"
+
+namespace reprise::peers::published_token_recycling_drafter_test {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using testing::RankedText;
+using Drafter = PublishedTokenRecyclingDrafter;
+using Lent = testing::Lent<Drafter>;
+using Row = std::array<Token, 8>;
+using Tokens = std::vector<Token>;
+
+const Tokens prompt = {1, 2, 3, 4, 5};
+const DraftBudget whole = {.max_nodes = Drafter::max_nodes};
+
+/// The ranks on the path to each node of the published tree, in the order of the authors' template 2.2.2.
+const std::vector<std::string>& published_paths() {
+  static const std::vector<std::string> paths = {
+      "0",      "1",      "2",     "3",     "4",     "5",     "6",     "7",                                    //
+      "00",     "01",     "02",    "03",    "04",    "05",    "06",    "07",    "10",   "11",   "12",   "13",  //
+      "20",     "21",     "22",    "30",    "31",    "40",    "50",    "60",    "70",                          //
+      "000",    "001",    "002",   "003",   "004",   "005",   "006",   "007",   "010",  "011",  "012",         //
+      "020",    "021",    "030",   "040",   "050",   "060",   "070",   "100",   "101",  "110",  "200",         //
+      "300",    "400",    "500",                                                                               //
+      "0000",   "0001",   "0002",  "0003",  "0004",  "0010",  "0011",  "0020",  "0030", "0040", "0100",        //
+      "0200",   "1000",   "2000",  "3000",                                                                     //
+      "00000",  "00001",  "00002", "00010", "00020", "00100", "01000", "10000",                                //
+      "000000", "000001", "000100"};
+  return paths;
+}
+
+/// The method as a plain loop: a map of rows, and a tree given by its paths of ranks.
+class PlainRule {
+ public:
+  /// The paths of tokens that a pass verifies after `anchor`, in order, each once.
+  [[nodiscard]] std::vector<Tokens> draft(Token anchor) const {
+    std::vector<Tokens> paths;
+    for (const std::string& ranks : published_paths()) {
+      Tokens path;
+      Token token = anchor;
+      for (const char rank : ranks) path.push_back(token = row(token)[static_cast<std::size_t>(rank - '0')]);
+      if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+    }
+    return paths;
+  }
+  [[nodiscard]] Row row(Token token) const { return rows_.contains(token) ? rows_.at(token) : Row{}; }
+  /// Learns the row of every position of the pass.
+  void learn(Token anchor, DraftView draft, const std::vector<RankedToken>& revealed) {
+    for (const RankedToken& one : revealed)
+      rows_[one.after == anchor_parent ? anchor : draft[static_cast<std::size_t>(one.after)].token][one.rank] =
+          one.token;
+  }
+  void clear() { rows_.clear(); }
+
+ private:
+  std::map<Token, Row> rows_;
+};
+
+std::vector<Tokens> paths_of(const testing::Drafted& draft) {
+  std::vector<Tokens> paths;
+  for (std::size_t i = 0; i < draft.nodes.size(); ++i)
+    paths.push_back(testing::tokens_to(draft.view(), static_cast<NodeIndex>(i)));
+  return paths;
+}
+
+/// One pass of `target` over the whole draft. Both the drafter and the plain rule learn from all rows.
+void run_round(Lent& drafter, PlainRule& rule, const RankedText& target) {
+  const testing::Drafted draft = drafter.propose(whole, Drafter::max_nodes);
+  ASSERT_FALSE(draft.malformed);
+  const Token anchor = drafter.context().back();
+  ASSERT_EQ(paths_of(draft), rule.draft(anchor));
+  std::vector<NodeIndex> sent;
+  for (std::size_t i = 0; i < draft.nodes.size(); ++i) sent.push_back(static_cast<NodeIndex>(i));
+  Tokens committed;
+  std::vector<NodeIndex> accepted;
+  for (NodeIndex last = anchor_parent; committed.size() == accepted.size();) {
+    committed.push_back(target.say(testing::behind(drafter.context(), draft.view(), last)));
+    for (const NodeIndex i : sent)
+      if (const DraftNode& node = draft.nodes[static_cast<std::size_t>(i)];
+          node.parent == last && node.token == committed.back()) {
+        accepted.push_back(last = i);
+        break;
+      }
+  }
+  const auto revealed = testing::revealed_by(target, drafter.context(), draft.view(), sent, 8);
+  drafter.feedback({draft.view(), sent, accepted, committed.back(), Cut::none, revealed});
+  rule.learn(anchor, draft.view(), revealed);
+  drafter.observe(committed, Origin::output);
+}
+
+/// Shows a row of the anchor in a pass without a draft, which commits `pick`.
+void show(Lent& drafter, const Tokens& row, Token pick) {
+  std::vector<RankedToken> revealed;
+  for (std::size_t rank = 0; rank < row.size(); ++rank)
+    revealed.push_back({anchor_parent, static_cast<std::uint16_t>(rank), row[rank]});
+  drafter.feedback({{}, {}, {}, pick, Cut::none, revealed});
+  drafter.observe(Tokens{pick}, Origin::output);
+}
+Tokens row_of(const Lent& drafter, Token token) {
+  const TokenSpan row = drafter->top_k(token);
+  return {row.begin(), row.end()};
+}
+
+TEST(PublishedTree, HasEightyNodesIn40Paths) {
+  const auto& paths = published_paths();
+  EXPECT_EQ(paths.size(), Drafter::max_nodes);
+  std::map<std::size_t, std::size_t> levels;
+  std::size_t leaves = 0;
+  for (const std::string& path : paths) {
+    ++levels[path.size()];
+    leaves += std::find(paths.begin(), paths.end(), path + "0") == paths.end() ? 1 : 0;
+  }
+  EXPECT_EQ(levels, (std::map<std::size_t, std::size_t>{{1, 8}, {2, 21}, {3, 25}, {4, 15}, {5, 8}, {6, 3}}));
+  EXPECT_EQ(leaves, 40U);
+}
+
+// Hence nothing is lost if a sibling that repeats a token is not sent.
+TEST(PublishedTree, HasAtLeastAsManyNodesBelowABetterRank) {
+  const auto& paths = published_paths();
+  for (std::string path : paths)
+    for (char& rank : path)
+      if (rank > '0') {
+        --rank;
+        EXPECT_NE(std::find(paths.begin(), paths.end(), path), paths.end()) << path;
+        ++rank;
+      }
+}
+
+TEST(PublishedTokenRecyclingDrafter, DraftsThePublishedTreeOfDifferentTokens) {
+  // Rank r of token t is 100 + 8 t + r, so no two ranks of a row are equal.
+  Lent drafter{Drafter({.vocabulary = 1000})};
+  drafter.begin(Tokens{0});
+  PlainRule rule;
+  std::vector<RankedToken> revealed;
+  std::vector<DraftNode> nodes;
+  for (Token token = 0; token < 1000; ++token) {
+    nodes.push_back({.token = token});
+    for (std::uint16_t rank = 0; rank < 8; ++rank)
+      revealed.push_back({token, rank, static_cast<Token>((100 + 8 * token + rank) % 1000)});
+  }
+  drafter.feedback({DraftView(nodes, DraftKind::ordered), {}, {}, 0, Cut::none, revealed});
+  drafter.observe(Tokens{0});
+  rule.learn(0, DraftView(nodes, DraftKind::ordered), revealed);
+  const testing::Drafted draft = drafter.propose(whole, Drafter::max_nodes);
+  ASSERT_EQ(draft.nodes.size(), 80U);
+  EXPECT_EQ(paths_of(draft), rule.draft(0));
+  for (const DraftNode& node : draft.nodes) {
+    EXPECT_EQ(node.source, DraftSource::target);
+    EXPECT_EQ(node.path_probability, Probability::one());
+  }
+  // A smaller budget gets the first nodes in the published order.
+  const auto fewer = paths_of(drafter.propose({.max_nodes = 33}, 80));
+  const auto all = rule.draft(0);
+  EXPECT_EQ(fewer, std::vector<Tokens>(all.begin(), all.begin() + 33));
+  for (const Tokens& path : paths_of(drafter.propose({.max_nodes = 80, .max_depth = 2}, 80)))
+    EXPECT_LE(path.size(), 2U);
+  EXPECT_EQ(drafter.propose({.max_nodes = 80, .max_depth = 2}, 80).nodes.size(), 29U);
+}
+
+TEST(PublishedTokenRecyclingDrafter, DraftsLikeThePlainRule) {
+  for (const std::size_t order : {1U, 2U, 3U})
+    for (const Token vocabulary : {3, 12, 100, 5000})
+      for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        const RankedText target{.order = order, .vocabulary = vocabulary, .seed = seed};
+        Lent drafter;
+        PlainRule rule;
+        for (int sequence = 0; sequence < 3; ++sequence) {
+          drafter.begin(Tokens{static_cast<Token>(sequence % vocabulary), 2, 1});
+          for (int i = 0; i < 60; ++i) ASSERT_NO_FATAL_FAILURE(run_round(drafter, rule, target));
+        }
+      }
+}
+
+TEST(PublishedTokenRecyclingDrafter, IsRightWhereTheLastTokenDecides) {
+  const RankedText target{.order = 1, .vocabulary = 40};
+  Lent drafter;
+  PlainRule rule;
+  drafter.begin(prompt);
+  for (int i = 0; i < 100; ++i) run_round(drafter, rule, target);
+  const std::size_t before = drafter.context().size();
+  for (int i = 0; i < 100; ++i) run_round(drafter, rule, target);
+  EXPECT_EQ(drafter.context().size() - before, 700U) << "the tree is six levels deep";
+}
+
+TEST(PublishedTokenRecyclingDrafter, DraftsTokenZeroWhereNothingIsKnown) {
+  Lent drafter;
+  drafter.begin(prompt);
+  const auto paths = paths_of(drafter.propose(whole, 80));
+  EXPECT_THAT(paths, ElementsAre(Tokens{0}, Tokens(2, 0), Tokens(3, 0), Tokens(4, 0), Tokens(5, 0), Tokens(6, 0)));
+}
+
+TEST(PublishedTokenRecyclingDrafter, ReplacesWholeRows) {
+  Lent drafter;
+  drafter.begin(prompt);
+  show(drafter, {9, 8, 7, 6, 5, 4, 3, 2}, 5);
+  EXPECT_THAT(row_of(drafter, 5), ElementsAre(9, 8, 7, 6, 5, 4, 3, 2));
+  show(drafter, {11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 5);
+  EXPECT_THAT(row_of(drafter, 5), ElementsAre(11, 12, 13, 14, 15, 16, 17, 18));
+  show(drafter, {1, 2}, 5);
+  EXPECT_THAT(row_of(drafter, 5), ElementsAre(1, 2, 0, 0, 0, 0, 0, 0));
+  show(drafter, {}, 5);
+  EXPECT_THAT(row_of(drafter, 5), ElementsAre(1, 2, 0, 0, 0, 0, 0, 0)) << "picks alone teach nothing";
+}
+
+TEST(PublishedTokenRecyclingDrafter, LearnsFromRejectedRowsAndTheLastRowOfATokenWins) {
+  Lent drafter;
+  drafter.begin(prompt);
+  const DraftNode nodes[] = {{.token = 3}, {.token = 5}};
+  const NodeIndex sent[] = {0, 1};
+  const RankedToken revealed[] = {{anchor_parent, 0, 7}, {0, 0, 2}, {1, 0, 4}};
+  drafter.feedback({DraftView(nodes, DraftKind::ordered), sent, {}, 7, Cut::none, revealed});
+  EXPECT_EQ(row_of(drafter, 3)[0], 2);
+  EXPECT_EQ(row_of(drafter, 5)[0], 4) << "the row of the anchor, 5, came before that of the drafted 5";
+}
+
+TEST(PublishedTokenRecyclingDrafter, KeepsTheMatrixFromSequenceToSequenceUnlessTold) {
+  for (const bool keep : {true, false}) {
+    Lent drafter{Drafter({.keep = keep})};
+    drafter.begin(prompt);
+    show(drafter, {6, 7}, 6);
+    drafter.truncate(2);
+    EXPECT_EQ(row_of(drafter, 5)[0], 6) << "a shorter text does not change the target";
+    drafter.begin(prompt);
+    EXPECT_EQ(row_of(drafter, 5)[0], keep ? 6 : 0);
+  }
+}
+
+TEST(PublishedTokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
+  for (const bool keep : {true, false})
+    for (const DraftBudget& budget : {whole, DraftBudget{}, DraftBudget{.max_depth = 3}, DraftBudget{.max_leaves = 3},
+                                      DraftBudget{.shape = DraftShape::chain}})
+      for (const Token vocabulary : {6, 50}) {
+        const auto plain =
+            testing::check_strategy([&] { return Drafter({.keep = keep}); }, {.runs = 4, .budget = budget});
+        EXPECT_TRUE(plain.passed()) << plain.to_string();
+        const auto revealing = testing::check_strategy(
+            [&] {
+              return testing::Revealing(Drafter({.keep = keep}), RankedText{.order = 2, .vocabulary = vocabulary});
+            },
+            {.runs = 4, .budget = budget});
+        EXPECT_TRUE(revealing.passed()) << revealing.to_string();
+      }
+}
+
+TEST(PublishedTokenRecyclingDrafter, TakesTokensOfAnyValue) {
+  constexpr Token lowest = std::numeric_limits<Token>::min();
+  constexpr Token highest = std::numeric_limits<Token>::max();
+  Lent drafter;
+  drafter.begin(Tokens{lowest, highest, -1, 5});
+  show(drafter, {lowest, highest, -1}, highest);
+  EXPECT_THAT(row_of(drafter, 5), ElementsAre(lowest, highest, -1, 0, 0, 0, 0, 0));
+  for (const Token token : {lowest, highest, -1}) {
+    show(drafter, {5}, token);
+    show(drafter, {5}, token);
+    EXPECT_THAT(row_of(drafter, token), Each(0));
+    EXPECT_FALSE(drafter.propose(whole, 80).malformed);
+  }
+  EXPECT_LE(drafter->memory_bytes(), std::size_t{32} << 20);
+  const RankedToken odd[] = {
+      {NodeIndex{1000}, 0, 1}, {NodeIndex{-7}, 0, 1}, {anchor_parent, 40, 1}, {anchor_parent, 3, 1}};
+  drafter.feedback({{}, {}, {}, {}, Cut::none, odd});
+}
+
+// --- Every setting has an effect ---
+
+TEST(PublishedTokenRecyclingOptions, VocabularyIsTheMemoryFromTheStart) {
+  Lent drafter{Drafter({.vocabulary = 32'000})};
+  EXPECT_EQ(drafter->memory_bytes(), 0U);
+  drafter.begin(prompt);
+  EXPECT_EQ(drafter->memory_bytes(), 32'000U * 32);
+}
+
+TEST(PublishedTokenRecyclingOptions, MaxBytesIsALimit) {
+  Lent drafter{Drafter({.vocabulary = 32'000, .max_bytes = 100 * 32 + 31})};
+  drafter.begin(Tokens{1, 99});
+  EXPECT_EQ(drafter->memory_bytes(), 100U * 32);
+  show(drafter, {7}, 100);
+  show(drafter, {8}, 100);
+  EXPECT_EQ(row_of(drafter, 99)[0], 7);
+  EXPECT_EQ(row_of(drafter, 100)[0], 0) << "no memory for this row";
+}
+
+// --- On a transformer ---
+
+TEST(PublishedTokenRecyclingDrafter, CostsALosslessRunOfATransformerNoToken) {
+  const testing::Transformer model;
+  for (const std::size_t leaves : {std::size_t{1}, std::size_t{8}, unlimited}) {
+    testing::TransformerOptions engine;
+    engine.capabilities.max_leaves = leaves;
+    const auto make = [&](TokenSpan tokens) { return testing::TransformerEngine(model, tokens, engine); };
+    const Limits limits{.max_tokens = 150, .draft = whole};
+    const auto report = testing::compare_lossless(make, prompt, limits, Drafter());
+    EXPECT_TRUE(report.identical()) << report.message;
+    EXPECT_GT(report.drafted.statistics.accepted, 10U);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::peers::published_token_recycling_drafter_test
