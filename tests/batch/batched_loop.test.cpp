@@ -20,7 +20,7 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/random.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/plain_decoding.hpp"
 

@@ -12,7 +12,7 @@
 #include "reprise/history/history_store.hpp"
 #include "reprise/testing/lossless.hpp"
 #include "reprise/testing/random.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/corpora.hpp"
 #include "support/ngram_world.hpp"
 

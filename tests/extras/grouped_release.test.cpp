@@ -13,7 +13,7 @@
 
 #include "reprise/loop/generate.hpp"
 #include "reprise/testing/random.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/oracle_strategy.hpp"
 
 namespace reprise::grouped_release_test {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 

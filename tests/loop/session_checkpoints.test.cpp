@@ -13,7 +13,7 @@
 #include "reprise/core/control.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/strategies.hpp"
 
 // The session beyond chains of picks: restored states, offers to planners, top-k rows, constraints.

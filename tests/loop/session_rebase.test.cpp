@@ -15,7 +15,7 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/speculator.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/strategies.hpp"
 

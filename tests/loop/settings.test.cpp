@@ -14,7 +14,7 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/speculator.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/strategies.hpp"

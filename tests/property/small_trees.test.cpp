@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/strategies.hpp"
 
 // Drafts over two tokens, one pass each, compared with the contract:

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/plain_decoding.hpp"
 #include "support/property_cases.hpp"
 #include "support/strategies.hpp"

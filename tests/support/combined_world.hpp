@@ -19,7 +19,7 @@
 #include "reprise/testing/check_strategy.hpp"
 #include "reprise/testing/lossless.hpp"
 #include "reprise/testing/random.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/lent_context.hpp"
 #include "support/strategies.hpp"
 

@@ -14,7 +14,7 @@
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/world.hpp"
 
 namespace reprise::testing {

@@ -6,7 +6,7 @@
 
 #include "reprise/core/token.hpp"
 #include "reprise/testing/random.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/random_rows.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 
 namespace reprise::testing {
 

@@ -14,7 +14,7 @@
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/lossless.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"

@@ -20,7 +20,7 @@
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
 #include "reprise/testing/random.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/lying_engine.hpp"

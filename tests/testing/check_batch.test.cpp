@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 
 namespace reprise::testing::check_batch_test {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "reprise/testing/check_verifier.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
-#include "reprise/testing/walking_scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
+#include "support/walking_scripted_verifier.hpp"
 
 namespace reprise::testing::check_refinements_test {
 namespace {

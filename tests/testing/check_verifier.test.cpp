@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 
 namespace reprise::testing::check_verifier_test {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
-#include "reprise/testing/scripted_verifier.hpp"
-#include "reprise/testing/walking_scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
+#include "support/walking_scripted_verifier.hpp"
 #include "support/hostile_strategy.hpp"
 
 namespace reprise::testing::testing_lossless_test {

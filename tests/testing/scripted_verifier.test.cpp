@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/scripted_verifier.hpp"
+#include "support/scripted_verifier.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "reprise/testing/walking_scripted_verifier.hpp"
+#include "support/walking_scripted_verifier.hpp"
 
 namespace reprise::testing::scripted_verifier_test {
 namespace {

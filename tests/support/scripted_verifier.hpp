@@ -16,8 +16,8 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/testing/detail/scripted_model.hpp"
-#include "reprise/testing/detail/scripted_rows.hpp"
+#include "support/scripted_model.hpp"
+#include "support/scripted_rows.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::testing {
