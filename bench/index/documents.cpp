@@ -108,7 +108,7 @@ void DocumentReader::read(const std::string& path, DocumentSink& sink) {
 
 void DocumentReader::read_whole(const std::string& path, DocumentSink& sink) {
   if (path.ends_with(".jsonl")) return read_trace(path, sink);
-  if (begins_with(path, SnapshotFormat::magic)) return read_snapshot(path, sink);
+  if (begins_with(path, detail::SnapshotFormat::magic)) return read_snapshot(path, sink);
   if (begins_with(path, reprise::detail::CorpusFormat::magic))
     throw InputError(path + ": is a corpus; reprise-index merge joins corpora");
   if (tokenizer.empty())

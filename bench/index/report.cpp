@@ -60,7 +60,7 @@ void write_names(std::ostream& out, const CorpusInput& corpus, bool as_json) {
   JsonWriter json(out);
   if (as_json) begin_json(json, corpus.path()).key("documents").begin_array();
   for (std::uint64_t i = 0; i < store.documents(); ++i) {
-    const CorpusDocumentRange document = store.document(i);
+    const CorpusStore::DocumentRange document = store.document(i);
     const std::string id = hex(document_id(document.name));
     const std::uint64_t tokens = document.end - document.begin;
     if (as_json)
@@ -98,15 +98,15 @@ std::vector<Token> context_of(const Options& options, std::uint32_t vocabulary) 
 
 struct Answer {
   TokenSpan matched;
-  CorpusContinuations found;
-  std::vector<CorpusNextToken> next;
+  CorpusStore::Continuations found;
+  std::vector<CorpusStore::NextToken> next;
 };
 
 /// The next tokens after the longest end of `context` that occurs.
 Answer answer_of(const CorpusStore& store, TokenSpan context, std::size_t depth, std::size_t limit) {
   std::size_t length = std::min({context.size(), depth, CorpusStore::most_context});
   while (length > 0 && store.count(context.last(length)) == 0) --length;
-  Answer answer{context.last(length), {}, std::vector<CorpusNextToken>(limit)};
+  Answer answer{context.last(length), {}, std::vector<CorpusStore::NextToken>(limit)};
   answer.found = store.continuations(answer.matched, answer.next);
   answer.next.resize(answer.found.size);
   return answer;
@@ -205,7 +205,7 @@ void write_query(std::ostream& out, const Options& options) {
         .member("ended", answer.found.ended)
         .member("distinct", answer.found.distinct);
     json.key("next").begin_array();
-    for (const CorpusNextToken& next : answer.next)
+    for (const CorpusStore::NextToken& next : answer.next)
       json.begin_object().member("token", next.token).member("count", next.count).end();
     json.end().end();
     out << "\n";
@@ -217,7 +217,7 @@ void write_query(std::ostream& out, const Options& options) {
   if (answer.found.ended != 0) out << grouped(answer.found.ended) << " times a document ends there\n";
   const tools::Table table(out, {{10}, {16}, {9}});
   if (!answer.next.empty()) table.line({"token", "count", "share"});
-  for (const CorpusNextToken& next : answer.next)
+  for (const CorpusStore::NextToken& next : answer.next)
     table.line({std::to_string(next.token), grouped(next.count),
                 decimal(100 * per(static_cast<double>(next.count), answer.found.total), 2) + "%"});
 }

@@ -10,8 +10,7 @@
 #include "replay/trace.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/history/history_snapshot.hpp"
-#include "reprise/history/next_token_snapshot.hpp"
-#include "reprise/history/ranked_row_snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
 #include "reprise/history/snapshot_file.hpp"
 
 namespace reprise::llama {
@@ -82,8 +81,8 @@ void load_memory(std::span<Drafting> draftings, const std::string& path, std::ui
 
 void save_memory(const Drafting& drafting, const std::string& path, std::uint64_t fingerprint) {
   const replay::Past& past = *drafting.past;
-  const std::size_t sections = SnapshotFormat::section_header_bytes + next_token_bytes(past.next_tokens) +
-                               SnapshotFormat::section_header_bytes + ranked_row_bytes(past.ranked_rows);
+  const std::size_t sections = detail::SnapshotFormat::section_header_bytes + next_token_bytes(past.next_tokens) +
+                               detail::SnapshotFormat::section_header_bytes + ranked_row_bytes(past.ranked_rows);
   std::vector<std::byte> room(snapshot_bytes_of(past.memory) + sections);
   SnapshotWriter writer(room, fingerprint);
   write_history(writer, past.memory, past.calibration);

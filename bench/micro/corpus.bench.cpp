@@ -179,7 +179,7 @@ void read(benchmark::State& state) {
 void continuations(benchmark::State& state) {
   const World& w = world();
   Times times;
-  std::array<CorpusNextToken, 10> out;
+  std::array<CorpusStore::NextToken, 10> out;
   double distinct = 0;
   for (auto step : state) {
     for (std::size_t i = 0; i < queries; ++i)

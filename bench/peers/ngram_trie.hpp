@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "reprise/core/buffer.hpp"
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/testing/random.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "peers/ngram_trie.hpp"
 #include "peers/rank_matrix.hpp"
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 

@@ -39,7 +39,7 @@ Corpora::Corpora(const std::vector<std::string>& paths, std::optional<std::uint6
                               " corpora; merge some of them with reprise-index");
     auto opened = MappedCorpus::open(path);
     if (!opened) throw tools::InputError(name + words(opened.error()));
-    const CorpusIdentity found = opened->store().identity();
+    const CorpusStore::Identity found = opened->store().identity();
     if (fingerprint && found.fingerprint != *fingerprint)
       throw tools::InputError(name + "the corpus belongs to another tokenizer: its fingerprint is " +
                               std::to_string(found.fingerprint) + ", --fingerprint " + std::to_string(*fingerprint) +
@@ -47,7 +47,7 @@ Corpora::Corpora(const std::vector<std::string>& paths, std::optional<std::uint6
     if (opened->store().tokens() == 0)
       throw tools::InputError(name + "the corpus has no tokens; leave it out, or build it from documents");
     if (!corpora_.empty()) {
-      const CorpusIdentity first = corpora_.front().store().identity();
+      const CorpusStore::Identity first = corpora_.front().store().identity();
       if (found.vocabulary != first.vocabulary)
         throw tools::InputError(name + "the vocabulary has " + std::to_string(found.vocabulary) +
                                 " tokens, but that of " + paths.front() + " has " + std::to_string(first.vocabulary) +

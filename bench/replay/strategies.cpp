@@ -17,7 +17,7 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/extras/rest_drafter.hpp"
 #include "reprise/extras/token_table.hpp"
-#include "reprise/extras/token_table_presets.hpp"
+#include "reprise/extras/token_table_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "support/hostile_strategy.hpp"
@@ -102,9 +102,9 @@ AnyStrategy make_copy(const Settings& settings, Past*) {
   options.candidates = ngram(settings, "candidates");
   options.copy_past_end = settings.word("past_end") == "yes";
   const std::string_view prefer = settings.word("prefer");
-  options.occurrence = prefer == "earliest"   ? Occurrence::earliest
-                       : prefer == "frequent" ? Occurrence::most_frequent
-                                              : Occurrence::most_recent;
+  options.occurrence = prefer == "earliest"   ? PromptLookupOptions::Occurrence::earliest
+                       : prefer == "frequent" ? PromptLookupOptions::Occurrence::most_frequent
+                                              : PromptLookupOptions::Occurrence::most_recent;
   return drafter(settings, options);
 }
 AnyStrategy make_pld(const Settings& settings, Past*) {

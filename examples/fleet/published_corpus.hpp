@@ -58,7 +58,7 @@ class Lease {
 /// The current generation of a published corpus. Threads: one at a time. Call refresh() while no drafter uses store().
 class PublishedCorpus {
  public:
-  PublishedCorpus(std::filesystem::path folder, reprise::CorpusIdentity identity)
+  PublishedCorpus(std::filesystem::path folder, reprise::CorpusStore::Identity identity)
       : folder_(std::move(folder)), identity_(identity) {}
 
   /// Opens the generation that the manifest names, unless it is open already, and then closes the old one. Without a
@@ -123,7 +123,7 @@ class PublishedCorpus {
   }
 
   std::filesystem::path folder_;
-  reprise::CorpusIdentity identity_;
+  reprise::CorpusStore::Identity identity_;
   std::optional<Generation> open_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reprise/core/detail/fixed_log.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 #include <gtest/gtest.h>
 

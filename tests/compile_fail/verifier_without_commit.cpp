@@ -4,7 +4,7 @@
 #include "reprise/loop/generate.hpp"
 
 struct Engine {
-  reprise::archetype::LazyPicks verify(reprise::TokenSpan, std::size_t) { return {}; }
+  reprise::archetype::Engine::LazyPicks verify(reprise::TokenSpan, std::size_t) { return {}; }
 };
 
 void use(reprise::Session<reprise::NoDrafter>& session, Engine& engine, const reprise::Limits& limits) {

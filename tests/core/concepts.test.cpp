@@ -14,6 +14,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/verifier.hpp"
 #include "reprise/index/lookup_index.hpp"
+#include "support/archetypes.hpp"
 
 namespace reprise::concepts_test {
 namespace {

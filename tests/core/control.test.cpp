@@ -59,12 +59,12 @@ struct ChoosesWhenMutable : archetype::Control {
   DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) { return {}; }
 };
 static_assert(DraftControl<ChoosesWhenMutable>, "choosing may reserve a part of a budget");
-static_assert(!CancellableControl<ChoosesWhenMutable>);
+static_assert(!detail::CancellableControl<ChoosesWhenMutable>);
 
 struct Cancels : archetype::Control {
   void cancel() {}
 };
-static_assert(CancellableControl<Cancels>);
+static_assert(detail::CancellableControl<Cancels>);
 
 struct BudgetsWhenMutable : archetype::Control {
   DraftBudget budget(const DraftBudget& asked, const PassLimits&) { return asked; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reprise/core/datastore.hpp"
+#include "support/archetypes.hpp"
 
 #include <gtest/gtest.h>
 

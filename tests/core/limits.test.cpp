@@ -16,7 +16,7 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-StopCheck check(const Limits& limits, const Tokens& output, Token next) { return check_stop(limits, output, next); }
+reprise::detail::StopCheck check(const Limits& limits, const Tokens& output, Token next) { return reprise::detail::check_stop(limits, output, next); }
 
 TEST(FinishReason, EveryReasonHasANameOfItsOwn) {
   std::set<std::string_view> names;
@@ -53,7 +53,7 @@ TEST(CheckStop, StopsAtAnyEndOfSequenceToken) {
   Limits limits;
   limits.eos = {2, -7};
   for (const Token eos : limits.eos) {
-    const StopCheck stop = check(limits, {1}, eos);
+    const reprise::detail::StopCheck stop = check(limits, {1}, eos);
     EXPECT_EQ(stop.reason, FinishReason::eos);
     EXPECT_EQ(stop.trim, 1U);
   }
@@ -81,7 +81,7 @@ TEST(CheckStop, EndOfSequenceGoesBeforeStopIdBeforeStopSequence) {
 TEST(CheckStop, StopsBehindAWholeStopSequence) {
   Limits limits;
   limits.stop_sequences = {{4, 5, 6}};
-  const StopCheck stop = check(limits, {1, 4, 5}, 6);
+  const reprise::detail::StopCheck stop = check(limits, {1, 4, 5}, 6);
   EXPECT_EQ(stop.reason, FinishReason::stop_sequence);
   EXPECT_EQ(stop.trim, 3U);
   EXPECT_EQ(check(limits, {4, 5}, 7).reason, FinishReason::none);
@@ -181,7 +181,7 @@ TEST(HeldBack, IsExactlyWhatALaterStopCouldTakeBack) {
       std::size_t trim = 0;
       for (const Tokens& sequence : limits.stop_sequences)
         if (!sequence.empty() && ends_with(longer, sequence)) trim = std::max(trim, sequence.size());
-      const StopCheck stop = check_stop(limits, output, next);
+      const reprise::detail::StopCheck stop = reprise::detail::check_stop(limits, output, next);
       ASSERT_EQ(stop.trim, trim);
       ASSERT_EQ(stop.reason, trim == 0 ? FinishReason::none : FinishReason::stop_sequence);
       ASSERT_LE(trim, expected + 1) << "a token that was streamed is taken back";

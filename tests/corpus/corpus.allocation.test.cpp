@@ -27,7 +27,7 @@ TEST(CorpusMemory, IsNotAskedForByReaders) {
   EXPECT_TRUE(verify_corpus(bytes));
   std::array<StoreMatch, 12> matches;
   std::array<Token, 40> tokens;
-  std::array<CorpusNextToken, 8> next;
+  std::array<CorpusStore::NextToken, 8> next;
   for (const auto& document : documents) {
     const std::size_t count = store.find(document, matches);
     for (const StoreMatch& match : std::span(matches).first(count)) {

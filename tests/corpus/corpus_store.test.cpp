@@ -95,8 +95,8 @@ void check_find(const CorpusStore& store, const ScannedCorpus& scanned, TokenSpa
 
 void check_counts(const CorpusStore& store, const ScannedCorpus& scanned, TokenSpan context, std::size_t room) {
   context = context.last(std::min<std::size_t>(context.size(), 32));
-  std::vector<CorpusNextToken> expected;
-  CorpusContinuations wanted;
+  std::vector<CorpusStore::NextToken> expected;
+  CorpusStore::Continuations wanted;
   for (const auto& [token, count] : scanned.next_tokens(context)) {
     wanted.total += count;
     (token < 0 ? wanted.ended : wanted.distinct) += token < 0 ? count : 1;
@@ -105,7 +105,7 @@ void check_counts(const CorpusStore& store, const ScannedCorpus& scanned, TokenS
   std::stable_sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) { return a.count > b.count; });
   expected.resize(std::min(expected.size(), room));
   wanted.size = expected.size();
-  std::vector<CorpusNextToken> out(room);
+  std::vector<CorpusStore::NextToken> out(room);
   EXPECT_EQ(store.continuations(context, out), wanted);
   out.resize(wanted.size);
   EXPECT_EQ(out, expected);
@@ -229,7 +229,7 @@ TEST(CorpusStore, AnEmptyCorpusFindsNothing) {
     EXPECT_EQ(store.read(0, tokens), (StoreRun{0, no_place}));
     EXPECT_EQ(store.count({}), 0U);
     EXPECT_EQ(store.count(Tokens{1}), 0U);
-    EXPECT_EQ(store.continuations({}, {}), CorpusContinuations{});
+    EXPECT_EQ(store.continuations({}, {}), CorpusStore::Continuations{});
     EXPECT_EQ(store.tokens(), 0U);
     EXPECT_EQ(store.documents(), 0U);
     EXPECT_EQ(store.document_of(0), 0U);

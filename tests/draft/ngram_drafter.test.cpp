@@ -16,6 +16,7 @@
 
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "support/archetypes.hpp"
 #include "support/naive_index.hpp"
 #include "support/ngram_world.hpp"
 #include "support/streams.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reprise/draft/presets.hpp"
-#include "reprise/extras/token_table_presets.hpp"
+#include "reprise/extras/token_table_drafter.hpp"
 
 #include <gtest/gtest.h>
 

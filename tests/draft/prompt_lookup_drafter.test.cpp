@@ -222,17 +222,17 @@ TEST(PromptLookupOptions, CandidatesIsTheNumberOfOccurrencesCompared) {
 TEST(PromptLookupOptions, OccurrenceDecidesBetweenEqualAgreements) {
   const Tokens context = {1, 8, 1, 8, 1, 9, 1};
   PromptLookupOptions options = exactly(1);
-  options.occurrence = Occurrence::most_recent;
+  options.occurrence = PromptLookupOptions::Occurrence::most_recent;
   EXPECT_EQ(drafted(options, context), (Tokens{9, 1}));
-  options.occurrence = Occurrence::earliest;
+  options.occurrence = PromptLookupOptions::Occurrence::earliest;
   EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 8, 1, 9, 1}));
-  options.occurrence = Occurrence::most_frequent;
+  options.occurrence = PromptLookupOptions::Occurrence::most_frequent;
   EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 9, 1})) << "the most recent of the most frequent";
 }
 
 TEST(PromptLookupOptions, MostFrequentTakesTheMostRecentWhenVotesAreEqual) {
   PromptLookupOptions options = exactly(1);
-  options.occurrence = Occurrence::most_frequent;
+  options.occurrence = PromptLookupOptions::Occurrence::most_frequent;
   EXPECT_EQ(drafted(options, {1, 8, 1, 9, 1}, {.max_nodes = 1}), Tokens{9});
   EXPECT_EQ(drafted(options, {1, 9, 1, 8, 1}, {.max_nodes = 1}), Tokens{8});
 }
@@ -240,13 +240,13 @@ TEST(PromptLookupOptions, MostFrequentTakesTheMostRecentWhenVotesAreEqual) {
 TEST(PromptLookupOptions, MostFrequentCountsOnlyTheLongestAgreements) {
   PromptLookupOptions options;
   options.max_ngram = 2;
-  options.occurrence = Occurrence::most_frequent;
+  options.occurrence = PromptLookupOptions::Occurrence::most_frequent;
   EXPECT_EQ(drafted(options, {2, 1, 7, 3, 1, 8, 3, 1, 8, 2, 1}, {.max_nodes = 1}), Tokens{7});
 }
 
 TEST(PromptLookupOptions, MostFrequentCountsOnlyAmongTheCandidates) {
   PromptLookupOptions options = exactly(1);
-  options.occurrence = Occurrence::most_frequent;
+  options.occurrence = PromptLookupOptions::Occurrence::most_frequent;
   const Tokens context = {1, 8, 1, 8, 1, 8, 1, 9, 1, 9, 1};
   options.candidates = 5;
   EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{8});
@@ -281,7 +281,7 @@ TEST(PromptLookupOptions, ReachTheIndex) {
   EXPECT_EQ(made_with().max_bytes, 1000U);
   EXPECT_EQ(lengths(made_with().orders), (Lengths{2, 3, 4}));
   EXPECT_FALSE(made_with().earliest);
-  options.occurrence = Occurrence::earliest;
+  options.occurrence = PromptLookupOptions::Occurrence::earliest;
   EXPECT_TRUE(made_with().earliest);
 }
 
@@ -355,7 +355,7 @@ TEST(PromptLookupConditions, MinCopyIsTheFewestTokensThatMayFollow) {
 TEST(PromptLookupConditions, ARefusedCopyLetsAShorterNgramTry) {
   PromptLookupOptions options = exactly(1);
   options.max_ngram = 2;
-  options.occurrence = Occurrence::earliest;
+  options.occurrence = PromptLookupOptions::Occurrence::earliest;
   options.conditions.min_copy = 4;
   EXPECT_EQ(drafted(options, {2, 5, 6, 7, 1, 2, 8, 1, 2}, {.max_nodes = 3}), (Tokens{5, 6, 7}));
 }

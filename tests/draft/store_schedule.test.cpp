@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/detail/store_schedule.hpp"
+#include "reprise/draft/detail/voters.hpp"
 
 #include <gtest/gtest.h>
 

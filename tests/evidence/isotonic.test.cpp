@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/evidence/detail/isotonic.hpp"
+#include "reprise/evidence/detail/claim_calibrator.hpp"
 
 #include <gtest/gtest.h>
 

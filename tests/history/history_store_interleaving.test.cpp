@@ -125,7 +125,7 @@ class Theatre {
   /// Checks every place, even those that no match leads to: its token belongs to a sequence that was not removed.
   std::string every_word_was_said() const {
     for (std::size_t i = 0; i < memory_.capacity(); ++i) {
-      const HistoryWord word = memory_.word(static_cast<Slot>(i));
+      const detail::HistoryWord word = memory_.word(static_cast<Slot>(i));
       if (word.empty()) continue;
       const SequenceTag id = word.origin() == Origin::prompt ? 1 : 2;
       const bool said = std::any_of(all_said_.begin(), all_said_.end(), [&](const Said& part) {
@@ -165,7 +165,7 @@ class Theatre {
       Tokens said(end.end() - static_cast<std::ptrdiff_t>(agreed), end.end());
       SequenceTag id = 0;
       for (Slot place = match.next; place != Memory::nowhere; place = memory_.after(place)) {
-        const HistoryWord word = memory_.word(place);
+        const detail::HistoryWord word = memory_.word(place);
         if (word.empty()) break;
         said.push_back(word.token());
         id = word.origin() == Origin::prompt ? 1 : 2;
@@ -203,7 +203,7 @@ class Theatre {
       if (reader.at == Memory::nowhere) continue;
       if (reader.at >= memory_.capacity()) return "a reader outside of the memory";
       ++late_reads;
-      const HistoryWord word = memory_.word(reader.at);
+      const detail::HistoryWord word = memory_.word(reader.at);
       if (!word.is(reader.expected)) ++late_changes;
       if (!word.empty()) memory_.touch(reader.begin);
       reader.at = word.empty() ? Memory::nowhere : memory_.after(reader.at);

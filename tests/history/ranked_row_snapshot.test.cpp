@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/history/ranked_row_snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
-#include "reprise/history/next_token_snapshot.hpp"
 #include "support/ranked_rows.hpp"
 #include "support/snapshots.hpp"
 
@@ -198,7 +197,7 @@ TEST(RankedRowSnapshot, ForgedContentsAreRefused) {
   EXPECT_EQ(error_of(forged(2, {0, 1, 9, 9, 0xe8, 3, 0, 0}), table).code, ErrorCode::token_out_of_range);
   const Bytes valid = forged(2, {0, 1, 9, 9, 0xe7, 3, 0, 0});
   ASSERT_TRUE(load_ranked_rows(SnapshotReader::open(valid, some_tokenizer).value(), table));
-  EXPECT_EQ(table.line(1), (RankedLine{0x0909, Ranking(std::vector<Token>{999})}));
+  EXPECT_EQ(table.line(1), (RankedRows::Line{0x0909, Ranking(std::vector<Token>{999})}));
 }
 
 TEST(RankedRowSnapshot, OfEveryOtherLengthIsForged) {

@@ -148,7 +148,7 @@ TEST(SnapshotContract, ASectionOfEachKindIsBegunOnce) {
 
 TEST(SnapshotCursor, NeverReadsBeyondItsEnd) {
   const Bytes bytes(7);
-  SnapshotCursor cursor{std::span(bytes)};
+  SnapshotReader::Cursor cursor{std::span(bytes)};
   EXPECT_FALSE(cursor.take<std::uint64_t>());
   EXPECT_EQ(cursor.left(), 7U) << "no step";
   EXPECT_TRUE(cursor.take<std::uint32_t>());
@@ -171,7 +171,7 @@ TEST(DamagedSnapshot, CutAnywhereIsTruncated) {
       ASSERT_EQ(reader.error().code, ErrorCode::snapshot_truncated) << size;
       ASSERT_EQ(reader.error().value, size);
       ASSERT_EQ(reader.error().limit,
-                size < SnapshotFormat::header_bytes ? SnapshotFormat::header_bytes : whole.size());
+                size < detail::SnapshotFormat::header_bytes ? detail::SnapshotFormat::header_bytes : whole.size());
     }
 }
 
@@ -185,7 +185,7 @@ TEST(DamagedSnapshot, WithAnySingleWrongBitIsRefused) {
     bytes[at] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto reader = open(bytes);
     ASSERT_FALSE(reader) << "bit " << bit;
-    if (at < SnapshotFormat::magic.size()) {
+    if (at < detail::SnapshotFormat::magic.size()) {
       ASSERT_EQ(reader.error().code, ErrorCode::not_a_snapshot) << "bit " << bit;
     } else {
       ASSERT_EQ(reader.error().code, ErrorCode::snapshot_damaged) << "bit " << bit;
@@ -315,13 +315,13 @@ TEST(ForgedSnapshot, SectionsThatNobodyWritesAreRefused) {
 
 TEST(ForgedSnapshot, MoreSectionsThanThereMayBeAreRefused) {
   // Each section has a kind of its own and is valid: only the number of sections is wrong.
-  Bytes bytes(snapshot_bytes({}) + 64 * SnapshotFormat::section_header_bytes);
+  Bytes bytes(snapshot_bytes({}) + 64 * detail::SnapshotFormat::section_header_bytes);
   SnapshotWriter writer(bytes, some_tokenizer);
   for (std::uint32_t kind = 0; kind < 64; ++kind) writer.begin_section(static_cast<SectionKind>(kind));
   ASSERT_TRUE(writer.finish());
   ASSERT_EQ(error_of(bytes), std::nullopt);
   const std::size_t at = bytes.size();
-  bytes.resize(at + SnapshotFormat::section_header_bytes);
+  bytes.resize(at + detail::SnapshotFormat::section_header_bytes);
   detail::store_little(std::uint32_t{64}, bytes.data() + at);
   detail::store_little(detail::crc64({}), bytes.data() + at + 12);
   detail::store_little(detail::crc64(std::span(bytes).subspan(at, 20)), bytes.data() + at + 20);

@@ -42,7 +42,7 @@ TEST(SnapshotCalibration, ComesBackWithEveryNumber) {
 TEST(SnapshotCalibration, EveryNumberHasBytesOfItsOwn) {
   const CalibrationState state = testing::taught_state(3);
   const Bytes before = written(state);
-  const std::size_t begin = SnapshotFormat::header_bytes + SnapshotFormat::section_header_bytes;
+  const std::size_t begin = detail::SnapshotFormat::header_bytes + detail::SnapshotFormat::section_header_bytes;
   std::size_t at = begin;
   CalibrationState changed = state;
   detail::for_each_number(changed, [&]<class T>(T& number) {

@@ -29,7 +29,7 @@ Bytes written(const std::vector<StoredRun>& runs) {
   return bytes;
 }
 
-SnapshotCursor section_of(const Bytes& bytes) {
+SnapshotReader::Cursor section_of(const Bytes& bytes) {
   const auto reader = SnapshotReader::open(bytes, some_tokenizer);
   EXPECT_TRUE(reader);
   return *reader->section(SectionKind::runs);

@@ -296,7 +296,7 @@ TEST(RankedRows, AreTheSameForTheSameRowsOnEveryMachine) {
   table.add(random_rows(random, 1'000, 300));
   std::uint64_t digest = 0;
   for (std::size_t line = 0; line < table.lines(); ++line) {
-    const RankedLine row = table.line(line);
+    const RankedRows::Line row = table.line(line);
     digest = testing::mix(digest ^ row.tag);
     for (const Token token : row.ranking.tokens) digest = testing::mix(digest ^ static_cast<std::uint32_t>(token));
   }

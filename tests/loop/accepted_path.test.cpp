@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/loop/detail/accepted_path.hpp"
+#include "reprise/loop/detail/pass_rows.hpp"
 
 #include <gtest/gtest.h>
 

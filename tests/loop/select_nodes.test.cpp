@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/loop/detail/select_nodes.hpp"
+#include "reprise/loop/detail/pass_rows.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

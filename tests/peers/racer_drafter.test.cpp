@@ -380,7 +380,7 @@ TEST(RacerDrafter, KeepsTheContractOfAStrategy) {
 TEST(RacerDrafter, KeepsTheClausesWithoutTruncationIfItKeepsItsKnowledge) {
   const auto report =
       testing::check_strategy([] { return RacerDrafter::make({.trie_nodes = 800}).value(); }, {.budget = whole});
-  for (const testing::Finding& finding : report.findings)
+  for (const testing::Report::Finding& finding : report.findings)
     if (finding.clause != "S1" && finding.clause != "S6" && finding.clause != "S7") {
       EXPECT_NE(finding.verdict, testing::Verdict::wrong) << report.to_string();
     }

@@ -249,7 +249,7 @@ class Life {
     std::vector<StoredRun> runs(1);
     std::size_t length = 0;
     for (std::size_t i = 0; i < memory.capacity(); ++i) {
-      const HistoryWord word = memory.word(static_cast<HistoryStore::Slot>(i));
+      const detail::HistoryWord word = memory.word(static_cast<HistoryStore::Slot>(i));
       if (!word.empty()) runs.back().words.push_back(word.bits());
       if (word.empty() && !runs.back().words.empty()) runs.emplace_back();
     }
@@ -355,7 +355,7 @@ class Life {
     changed.add(rows);
     std::uint64_t count = 0;
     for (std::size_t line = 0; line < changed.lines(); ++line) {
-      const RankedLine before = tenant_->ranked_rows.line(line);
+      const RankedRows::Line before = tenant_->ranked_rows.line(line);
       count += !before.ranking.empty() && before != changed.line(line) ? 1U : 0U;
     }
     return count;
@@ -368,7 +368,7 @@ class Life {
       if (pressure_ != nullptr) pressure_->ranked += ranking.empty() ? 0U : 1U;
     };
     for (std::size_t line = 0; line < table.lines(); ++line) {
-      const RankedLine row = table.line(line);
+      const RankedRows::Line row = table.line(line);
       note(row.tag);
       for (const Token token : row.ranking.tokens) note(token);
     }

@@ -36,7 +36,6 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/presets.hpp"
 #include "reprise/extras/token_table_drafter.hpp"
-#include "reprise/extras/token_table_presets.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/loop/session.hpp"

@@ -51,9 +51,9 @@ struct Round {
   }
 };
 
-std::uint64_t sum_of(const Statistics& statistics, std::uint64_t SentTokens::*field) {
+std::uint64_t sum_of(const Statistics& statistics, std::uint64_t Statistics::Sent::*field) {
   std::uint64_t sum = 0;
-  for (const SentTokens& tokens : statistics.by_source) sum += tokens.*field;
+  for (const Statistics::Sent& tokens : statistics.by_source) sum += tokens.*field;
   return sum;
 }
 
@@ -84,11 +84,11 @@ TEST(Statistics, CountARoundByDepthAndSource) {
   EXPECT_EQ(counted.accepted, 2U);
   EXPECT_EQ(counted.wasted(), 2U);
   EXPECT_EQ(counted.passes_saved(), 2);
-  EXPECT_EQ(counted.at_depth(1), (SentTokens{1, 1}));
-  EXPECT_EQ(counted.at_depth(2), (SentTokens{2, 1}));
-  EXPECT_EQ(counted.at_depth(3), (SentTokens{1, 0}));
-  EXPECT_EQ(counted.from(DraftSource::context), (SentTokens{3, 2}));
-  EXPECT_EQ(counted.from(DraftSource::model), (SentTokens{1, 0}));
+  EXPECT_EQ(counted.at_depth(1), (Statistics::Sent{1, 1}));
+  EXPECT_EQ(counted.at_depth(2), (Statistics::Sent{2, 1}));
+  EXPECT_EQ(counted.at_depth(3), (Statistics::Sent{1, 0}));
+  EXPECT_EQ(counted.from(DraftSource::context), (Statistics::Sent{3, 2}));
+  EXPECT_EQ(counted.from(DraftSource::model), (Statistics::Sent{1, 0}));
   EXPECT_EQ(counted.from(DraftSource::context).acceptance_rate(), 2.0 / 3.0);
 }
 TEST(Statistics, CountAPassWithoutADraftByItsReasonAlone) {
@@ -108,8 +108,8 @@ TEST(Statistics, PutAllThatLiesDeepIntoTheLastBin) {
   std::vector<NodeIndex> path(18);
   for (std::size_t i = 0; i < path.size(); ++i) path[i] = static_cast<NodeIndex>(i);
   round.accept(path).count_in(counted);
-  for (std::size_t depth = 1; depth <= 16; ++depth) EXPECT_EQ(counted.at_depth(depth), (SentTokens{1, 1})) << depth;
-  EXPECT_EQ(counted.at_depth(17), (SentTokens{4, 2}));
+  for (std::size_t depth = 1; depth <= 16; ++depth) EXPECT_EQ(counted.at_depth(depth), (Statistics::Sent{1, 1})) << depth;
+  EXPECT_EQ(counted.at_depth(17), (Statistics::Sent{4, 2}));
   EXPECT_EQ(&counted.at_depth(1000), &counted.at_depth(17));
 }
 TEST(Statistics, KeepPadRowsOutOfTheDepths) {
@@ -123,9 +123,9 @@ TEST(Statistics, KeepPadRowsOutOfTheDepths) {
   EXPECT_EQ(counted.padding, 2U);
   EXPECT_EQ(counted.drafted, 3U);
   EXPECT_EQ(counted.accepted, 2U);
-  EXPECT_EQ(counted.from(DraftSource::padding), (SentTokens{2, 1}));
-  EXPECT_EQ(counted.at_depth(2), SentTokens{});
-  EXPECT_EQ(sum_of(counted, &SentTokens::accepted), counted.accepted);
+  EXPECT_EQ(counted.from(DraftSource::padding), (Statistics::Sent{2, 1}));
+  EXPECT_EQ(counted.at_depth(2), Statistics::Sent{});
+  EXPECT_EQ(sum_of(counted, &Statistics::Sent::accepted), counted.accepted);
 }
 TEST(Statistics, KeepAuxiliaryTokensOutOfDepthsAndSources) {
   Statistics counted;
@@ -136,15 +136,15 @@ TEST(Statistics, KeepAuxiliaryTokensOutOfDepthsAndSources) {
       .count_in(counted);
   EXPECT_EQ(counted.auxiliary, 1U);
   EXPECT_EQ(counted.drafted, 2U);
-  EXPECT_EQ(counted.from(DraftSource::target), (SentTokens{1, 1}));
-  EXPECT_EQ(counted.at_depth(1), (SentTokens{1, 1}));
-  EXPECT_EQ(sum_of(counted, &SentTokens::sent) + counted.auxiliary, counted.drafted);
+  EXPECT_EQ(counted.from(DraftSource::target), (Statistics::Sent{1, 1}));
+  EXPECT_EQ(counted.at_depth(1), (Statistics::Sent{1, 1}));
+  EXPECT_EQ(sum_of(counted, &Statistics::Sent::sent) + counted.auxiliary, counted.drafted);
 }
 TEST(Statistics, TakeAnySourceForWhatItIs) {
   Statistics counted;
   Round().add(static_cast<DraftSource>(200), anchor_parent).accept({0}).count_in(counted);
   Round().add(DraftSource::padding, anchor_parent).accept({0}).count_in(counted);  // not a real pad row
-  EXPECT_EQ(counted.from(DraftSource::unknown), (SentTokens{2, 2}));
+  EXPECT_EQ(counted.from(DraftSource::unknown), (Statistics::Sent{2, 2}));
   EXPECT_EQ(counted.padding, 0U);
 }
 TEST(Statistics, SumTimesWhereThereWereAny) {
@@ -154,7 +154,7 @@ TEST(Statistics, SumTimesWhereThereWereAny) {
   round.count_in(counted);
   round.count_in(counted, nanoseconds(10));
   round.count_in(counted, nanoseconds(-5));
-  EXPECT_EQ(counted.pass_time, (SummedTime{3, 40}));
+  EXPECT_EQ(counted.pass_time, (Statistics::Time{3, 40}));
   EXPECT_EQ(counted.pass_time.mean(), 40.0 / 3);
 }
 TEST(Statistics, SayWhatWasSavedAlsoWhereItIsLessThanNothing) {
@@ -182,10 +182,10 @@ TEST(Statistics, AddUpFieldByField) {
   EXPECT_EQ(two.padding, 2U);
   EXPECT_EQ(two.auxiliary, 2U);
   EXPECT_EQ(two.count(Cut::none), 2U);
-  EXPECT_EQ(two.at_depth(1), (SentTokens{2, 2}));
-  EXPECT_EQ(two.from(DraftSource::context), (SentTokens{2, 2}));
-  EXPECT_EQ(two.pass_time, (SummedTime{2, 14}));
-  EXPECT_EQ(two.drafting_time, (SummedTime{2, 6}));
+  EXPECT_EQ(two.at_depth(1), (Statistics::Sent{2, 2}));
+  EXPECT_EQ(two.from(DraftSource::context), (Statistics::Sent{2, 2}));
+  EXPECT_EQ(two.pass_time, (Statistics::Time{2, 14}));
+  EXPECT_EQ(two.drafting_time, (Statistics::Time{2, 6}));
   EXPECT_EQ(two.mean_accepted_tokens(), 2.0);
   EXPECT_NE(two, one);
   // A field missing from the sum would show here: every word of the struct was zero or has doubled.
@@ -233,10 +233,10 @@ TEST(SessionStatistics, CountWhatCommittedRoundsDid) {
   const Statistics& counted = session.statistics();
   EXPECT_EQ(counted.passes, 2U);
   EXPECT_EQ(counted.tokens, 4U);
-  EXPECT_EQ(counted.from(DraftSource::external), (SentTokens{6, 2}));
-  EXPECT_EQ(counted.at_depth(1), (SentTokens{2, 1}));
-  EXPECT_EQ(counted.at_depth(3), (SentTokens{2, 0}));
-  EXPECT_EQ(counted.pass_time, (SummedTime{1, 100}));
+  EXPECT_EQ(counted.from(DraftSource::external), (Statistics::Sent{6, 2}));
+  EXPECT_EQ(counted.at_depth(1), (Statistics::Sent{2, 1}));
+  EXPECT_EQ(counted.at_depth(3), (Statistics::Sent{2, 0}));
+  EXPECT_EQ(counted.pass_time, (Statistics::Time{1, 100}));
 }
 TEST(SessionStatistics, CountTheDraftingTimeThatTheCallerHasMeasured) {
   Session<FixedDraft> session{FixedDraft{{1}}};
@@ -244,7 +244,7 @@ TEST(SessionStatistics, CountTheDraftingTimeThatTheCallerHasMeasured) {
   session.add_drafting_time(nanoseconds(40));
   run(session, Limits{}, {8});
   session.add_drafting_time(nanoseconds(2));
-  EXPECT_EQ(session.statistics().drafting_time, (SummedTime{2, 42}));
+  EXPECT_EQ(session.statistics().drafting_time, (Statistics::Time{2, 42}));
 }
 TEST(SessionStatistics, LoseTheTokensThatAreCutAndKeepTheWork) {
   Session<FixedDraft> session{FixedDraft{{1, 2, 3}}};

@@ -14,7 +14,7 @@
 #include "reprise/c/reprise.h"
 #include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/history_snapshot.hpp"
-#include "reprise/history/next_token_snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/speculator.hpp"
 #include "support/choices.hpp"
@@ -103,7 +103,7 @@ struct CHistoryPair {
     const bool counted = counts.lines() != 0;
     std::vector<std::byte> bytes(
         snapshot_bytes_of(store) +
-        (counted ? SnapshotFormat::section_header_bytes + next_token_bytes(counts) : std::size_t{0}));
+        (counted ? detail::SnapshotFormat::section_header_bytes + next_token_bytes(counts) : std::size_t{0}));
     SnapshotWriter writer(bytes, c_tokenizer);
     write_history(writer, store, calibration);
     if (counted) write_next_tokens(writer, counts);

@@ -151,14 +151,14 @@ inline std::string read_corpus(std::span<const std::byte> bytes, TokenSpan conte
       }
       if (verified && store->document_of(match.next) >= store->documents()) return "a match outside of all documents";
     }
-    std::array<CorpusNextToken, 3> next;
-    const CorpusContinuations counted = store->continuations(suffix, next);
+    std::array<CorpusStore::NextToken, 3> next;
+    const CorpusStore::Continuations counted = store->continuations(suffix, next);
     if (counted.total != store->count(suffix)) return "two counts of one context differ";
-    for (const CorpusNextToken& each : std::span(next).first(counted.size))
+    for (const CorpusStore::NextToken& each : std::span(next).first(counted.size))
       if (!in_vocabulary(each.token) || each.count == 0) return "a counted token that cannot be";
   }
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(store->documents(), 100); ++i) {
-    const CorpusDocumentRange document = store->document(i);
+    const CorpusStore::DocumentRange document = store->document(i);
     std::array<Token, 3> tokens{};
     static_cast<void>(store->read(document.begin, tokens));
     if (document.begin > document.end || document.name.size() > bytes.size()) return "a document that cannot be";

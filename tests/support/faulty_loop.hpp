@@ -144,7 +144,7 @@ class FaultySession {
         break;
       }
       const TokenSpan seen = fault_ == Fault::stop_sequence_across_edge ? TokenSpan(output).subspan(before) : output;
-      walked_ = check_stop(*limits_, seen, next);
+      walked_ = reprise::detail::check_stop(*limits_, seen, next);
       if (fault_ == Fault::eos_ignored_inside_block && agrees && walked_.reason == FinishReason::eos) walked_ = {};
       output.push_back(next);
       committed_.push_back({next, anchor + last, agrees});
@@ -240,7 +240,7 @@ class FaultySession {
   std::vector<reprise::detail::Constraint> constraints_;
   std::size_t keep_ = 0;
   bool restore_ = false;
-  StopCheck walked_;
+  reprise::detail::StopCheck walked_;
 };
 
 /// An engine that rolls back late. Rejected rows stay until the next pass, and the fault does not drop them before a

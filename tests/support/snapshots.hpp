@@ -14,8 +14,7 @@
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/detail/snapshot_runs.hpp"
 #include "reprise/history/history_snapshot.hpp"
-#include "reprise/history/next_token_snapshot.hpp"
-#include "reprise/history/ranked_row_snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/testing/random.hpp"
 
@@ -97,7 +96,7 @@ inline void repair_header(Bytes& bytes) {
 /// Makes a snapshot of any bytes: corrects the magic, sizes and checksums, and leaves the contents of the sections. An
 /// attacker can do the same.
 inline void repair(Bytes& bytes) {
-  using Format = SnapshotFormat;
+  using Format = detail::SnapshotFormat;
   bytes.resize(std::max(bytes.size(), Format::header_bytes));
   std::size_t at = Format::header_bytes;
   std::uint32_t sections = 0;
@@ -171,7 +170,7 @@ std::string read_any_table(const SnapshotReader& reader, SectionKind kind,
                            std::size_t& loaded_count) {
   const auto section = reader.section(kind);
   std::uint64_t lines = 1;
-  if (section) lines = SnapshotCursor(*section).take<std::uint64_t>().value_or(1);
+  if (section) lines = SnapshotReader::Cursor(*section).take<std::uint64_t>().value_or(1);
   auto table = Table::make(
       Options{.max_bytes = Table::line_bytes * (1 + (lines - 1) % 256), .key = some_table_key, .vocabulary = 1000});
   if (!table) return "no memory";
@@ -190,7 +189,7 @@ std::string read_any_table(const SnapshotReader& reader, SectionKind kind,
   SnapshotWriter writer(again, some_tokenizer);
   write(writer, *table);
   if (!writer.finish()) return "a table that cannot be saved again";
-  SnapshotCursor contents = *section;
+  SnapshotReader::Cursor contents = *section;
   const auto rewritten = std::span<const std::byte>(again).subspan(snapshot_bytes({0}));
   return std::ranges::equal(rewritten, *contents.take_bytes(contents.left())) ? ""
                                                                               : "a table that is written otherwise";

@@ -22,9 +22,9 @@ namespace {
 
 const std::vector<Token> prompt = {3, 14, 15, 9, 26, 5};
 
-const Finding* first_wrong(const Report& report) {
+const Report::Finding* first_wrong(const Report& report) {
   const auto wrong = std::find_if(report.findings.begin(), report.findings.end(),
-                                  [](const Finding& finding) { return finding.verdict == Verdict::wrong; });
+                                  [](const Report::Finding& finding) { return finding.verdict == Verdict::wrong; });
   return wrong == report.findings.end() ? nullptr : &*wrong;
 }
 VerifierCheck small(bool sampled = false) {
@@ -70,7 +70,7 @@ struct Attention {
 struct CheckAttentionFinds : ::testing::TestWithParam<Attention> {};
 TEST_P(CheckAttentionFinds, AMistakeByItsClause) {
   const Report report = check_transformer<WalkingTransformerEngine>(GetParam().fault, GetParam().sampled);
-  const Finding* wrong = first_wrong(report);
+  const Report::Finding* wrong = first_wrong(report);
   ASSERT_NE(wrong, nullptr) << report.to_string();
   EXPECT_EQ(wrong->clause, GetParam().clause) << report.to_string();
 }
@@ -126,7 +126,7 @@ TEST_P(CheckRecurrenceFinds, AMistakeByItsClause) {
       mistake.fault == RecurrentFault::row_one_off
           ? check_recurrent<PerRowRecurrentEngine>(mistake.fault, 0)
           : check_recurrent<RecurrentEngine>(mistake.fault, mistake.attention_layers, mistake.sampled);
-  const Finding* wrong = first_wrong(report);
+  const Report::Finding* wrong = first_wrong(report);
   ASSERT_NE(wrong, nullptr) << report.to_string();
   EXPECT_EQ(wrong->clause, mistake.clause) << report.to_string();
 }

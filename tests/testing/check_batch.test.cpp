@@ -109,7 +109,7 @@ TEST(CheckBatch, PassesASoundServer) {
     const Report report = check_server(Slip::none, {}, leaves);
     EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
     EXPECT_EQ(report.find("trees of different forms") == nullptr, leaves == 1);
-    for (const Finding& finding : report.findings) EXPECT_GT(finding.checks, 50U) << finding.what;
+    for (const Report::Finding& finding : report.findings) EXPECT_GT(finding.checks, 50U) << finding.what;
   }
 }
 
@@ -123,7 +123,7 @@ struct CheckBatchFinds : ::testing::TestWithParam<Planted> {};
 TEST_P(CheckBatchFinds, APlantedFaultByItsClause) {
   const Report report = check_server(GetParam().slip);
   const auto wrong = std::find_if(report.findings.begin(), report.findings.end(),
-                                  [](const Finding& finding) { return finding.verdict == Verdict::wrong; });
+                                  [](const Report::Finding& finding) { return finding.verdict == Verdict::wrong; });
   ASSERT_NE(wrong, report.findings.end()) << report.to_string();
   EXPECT_EQ(wrong->clause, GetParam().clause) << report.to_string();
   EXPECT_EQ(wrong->what, GetParam().what) << report.to_string();

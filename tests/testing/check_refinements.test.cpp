@@ -275,7 +275,7 @@ TEST(CheckRefinements, PassesASoundEngineWithEveryRefinement) {
     for (const bool sampled : {false, true}) {
       const Report report = check_toy(Slip::none, snapshot, sampled);
       EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
-      for (const Finding& finding : report.findings) {
+      for (const Report::Finding& finding : report.findings) {
         if (finding.verdict == Verdict::skipped) continue;
         EXPECT_GT(finding.checks, 20U) << finding.what;
       }
@@ -295,7 +295,7 @@ TEST_P(CheckRefinementsFinds, APlantedFaultByItsClause) {
   const Planted& planted = GetParam();
   const Report report = check_toy(planted.slip, planted.snapshot, planted.sampled);
   const auto wrong = std::find_if(report.findings.begin(), report.findings.end(),
-                                  [](const Finding& finding) { return finding.verdict == Verdict::wrong; });
+                                  [](const Report::Finding& finding) { return finding.verdict == Verdict::wrong; });
   ASSERT_NE(wrong, report.findings.end()) << report.to_string();
   EXPECT_EQ(wrong->clause, planted.clause) << report.to_string();
   EXPECT_EQ(wrong->what, planted.what) << report.to_string();

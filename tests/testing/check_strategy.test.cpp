@@ -97,7 +97,7 @@ struct RebasingCopier : Copier {
 
 Verdict of(Flaw flaw, const char* what) {
   const Report report = check_strategy([&] { return Copier(flaw); });
-  const Finding* finding = report.find(what);
+  const Report::Finding* finding = report.find(what);
   EXPECT_NE(finding, nullptr);
   return finding->verdict;
 }
@@ -105,7 +105,7 @@ Verdict of(Flaw flaw, const char* what) {
 TEST(CheckStrategy, PassesASoundStrategy) {
   const Report report = check_strategy([] { return Copier({}); });
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
-  for (const Finding& finding : report.findings) EXPECT_GT(finding.checks, 20U) << finding.what;
+  for (const Report::Finding& finding : report.findings) EXPECT_GT(finding.checks, 20U) << finding.what;
   EXPECT_EQ(report.findings.size(), 8U);
 }
 TEST(CheckStrategy, TakesAPromptOfNoTokensAsOne) {
@@ -117,7 +117,7 @@ TEST(CheckStrategy, TakesAPromptOfNoTokensAsOne) {
 }
 
 TEST(CheckStrategy, PassesTheDraftersOfTheLibrary) {
-  for (const Occurrence occurrence : {Occurrence::most_recent, Occurrence::earliest, Occurrence::most_frequent}) {
+  for (const PromptLookupOptions::Occurrence occurrence : {PromptLookupOptions::Occurrence::most_recent, PromptLookupOptions::Occurrence::earliest, PromptLookupOptions::Occurrence::most_frequent}) {
     PromptLookupOptions options;
     options.occurrence = occurrence;
     EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<>::make(options).value(); }).verdict(), Verdict::exact);
@@ -170,7 +170,7 @@ TEST(CheckStrategy, FindsDraftsThatDependOnGlobalState) {
 }
 TEST(CheckStrategy, FindsNearlyEverythingWrongWithAHostileStrategy) {
   const Report report = check_strategy([] { return HostileStrategy(3); });
-  for (const Finding& finding : report.findings) {
+  for (const Report::Finding& finding : report.findings) {
     if (finding.what == "propose() does not allocate") continue;
     EXPECT_EQ(finding.verdict, Verdict::wrong) << finding.what;
   }

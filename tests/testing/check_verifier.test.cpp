@@ -109,7 +109,7 @@ Report check_toy(Wrong wrong, VerifierCheck check = {}) {
   return check_verifier(make, prompt, check, [](ChainToy& toy) { toy.fail_next = true; });
 }
 Verdict of(const Report& report, const char* what) {
-  const Finding* finding = report.find(what);
+  const Report::Finding* finding = report.find(what);
   EXPECT_NE(finding, nullptr) << what;
   return finding == nullptr ? Verdict::skipped : finding->verdict;
 }
@@ -117,7 +117,7 @@ Verdict of(const Report& report, const char* what) {
 TEST(CheckVerifier, PassesASoundEngineInEveryClause) {
   const Report report = check_toy({});
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
-  for (const Finding& finding : report.findings) {
+  for (const Report::Finding& finding : report.findings) {
     EXPECT_EQ(finding.verdict, Verdict::exact) << finding.what;
     EXPECT_GT(finding.checks, 20U) << finding.what;
   }

@@ -43,7 +43,7 @@ CurveSettings small() {
 
 std::vector<std::int64_t> medians(const MeasuredCurve& curve) {
   std::vector<std::int64_t> all;
-  for (const MeasuredPoint& point : curve.points) all.push_back(point.median);
+  for (const MeasuredCurve::Point& point : curve.points) all.push_back(point.median);
   return all;
 }
 
@@ -91,7 +91,7 @@ TEST(MeasureCurve, MeasuresEveryContextAndNumberOfSequencesWithItsPlainPass) {
   FakeEngine engine;
   const auto curve = measure_cost_curve([&](const PassShape& s) { return nanoseconds(engine.time(s)); }, settings);
   std::vector<std::string> shapes;
-  for (const MeasuredPoint& point : curve.points)
+  for (const MeasuredCurve::Point& point : curve.points)
     shapes.push_back(std::to_string(point.shape.sequences) + ' ' + std::to_string(point.shape.context) + ' ' +
                      std::to_string(point.shape.rows));
   EXPECT_THAT(shapes, ElementsAre("1 100 1", "1 100 2", "1 100 4", "1 500 1", "1 500 2", "1 500 4",  //
@@ -125,7 +125,7 @@ TEST(MeasureCurve, WarnsOfPointsThatAreNoisy) {
   engine = {};
   const auto curve = measure_cost_curve(run, settings);
   ASSERT_EQ(curve.warnings.size(), 1U) << curve.to_string();
-  EXPECT_EQ(curve.warnings[0].doubt, CurveDoubt::noisy);
+  EXPECT_EQ(curve.warnings[0].doubt, MeasuredCurve::Doubt::noisy);
   EXPECT_EQ(curve.warnings[0].shape.rows, 2U);
   EXPECT_THAT(curve.warnings[0].message, HasSubstr("1050 to 1150 ns"));
   EXPECT_TRUE(curve.curve()) << "it can be used nevertheless";
@@ -135,7 +135,7 @@ TEST(MeasureCurve, WarnsWhereTheCurveFalls) {
   const auto run = [](const PassShape& shape) { return nanoseconds(shape.rows == 2 ? 1200 : 1150); };
   const auto curve = measure_cost_curve(run, small());
   ASSERT_EQ(curve.warnings.size(), 1U) << curve.to_string();
-  EXPECT_EQ(curve.warnings[0].doubt, CurveDoubt::falls);
+  EXPECT_EQ(curve.warnings[0].doubt, MeasuredCurve::Doubt::falls);
   EXPECT_EQ(curve.warnings[0].shape.rows, 4U);
   EXPECT_THAT(curve.warnings[0].message, HasSubstr("1150 ns, and 1200 ns for 2 rows"));
   EXPECT_TRUE(curve.curve()) << "a curve need not rise";
@@ -153,7 +153,7 @@ TEST(MeasureCurve, DoesNotCompareDifferentContexts) {
 TEST(MeasureCurve, WarnsOfAClockThatIsTooCoarse) {
   const auto curve = measure_cost_curve([](const PassShape&) { return nanoseconds(0); }, small());
   ASSERT_EQ(curve.warnings.size(), 3U);
-  EXPECT_EQ(curve.warnings[0].doubt, CurveDoubt::no_time);
+  EXPECT_EQ(curve.warnings[0].doubt, MeasuredCurve::Doubt::no_time);
   EXPECT_FALSE(curve.curve());
 }
 
@@ -167,7 +167,7 @@ TEST(MeasureCurve, LeavesOutShapesThatTheEngineRefuses) {
   const auto curve = measure_cost_curve(run, small());
   EXPECT_THAT(medians(curve), ElementsAre(1000, 2000));
   ASSERT_EQ(curve.warnings.size(), 1U);
-  EXPECT_EQ(curve.warnings[0].doubt, CurveDoubt::failed);
+  EXPECT_EQ(curve.warnings[0].doubt, MeasuredCurve::Doubt::failed);
   EXPECT_EQ(refused, 1U) << "it is not asked again";
 }
 

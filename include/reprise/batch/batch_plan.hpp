@@ -12,7 +12,7 @@
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/loop/pass.hpp"
+#include "reprise/loop/round.hpp"
 
 /// \file The input and output types of BatchPlanner.
 namespace reprise::inline v0 {

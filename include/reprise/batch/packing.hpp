@@ -7,11 +7,11 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/loop/pass.hpp"
+#include "reprise/loop/round.hpp"
 
 namespace reprise::inline v0 {
 

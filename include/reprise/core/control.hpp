@@ -75,11 +75,15 @@ concept DraftControl = std::copyable<C> &&
   control.learn(outcome, report);
 };
 
+namespace detail {
+
 /// Control that wants to know if a chosen pass will not run; see K7.
 template <class C>
 concept CancellableControl = DraftControl<C> && requires(C& control) {
   control.cancel();
 };
+
+}  // namespace detail
 
 /// Returns the largest number of drafted rows, at most `most`, that gives the pass an allowed width. Returns 0 if there
 /// is none: a pass without a draft is always allowed.

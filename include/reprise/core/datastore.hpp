@@ -112,15 +112,4 @@ class DatastoreRef {
   const detail::StoreCalls* calls_ = nullptr;
 };
 
-namespace archetype {
-
-/// The minimal model of Datastore: holds nothing.
-struct Store {
-  [[nodiscard]] std::size_t find(TokenSpan, std::span<StoreMatch>) const noexcept { return 0; }
-  [[nodiscard]] StoreRun read(StorePlace, std::span<Token>) const noexcept { return {}; }
-  void touch(StorePlace) const noexcept {}
-};
-static_assert(Datastore<Store>);
-
-}  // namespace archetype
 }  // namespace reprise

@@ -59,22 +59,13 @@ constexpr std::string_view to_string(FinishReason reason) noexcept {
   return names[static_cast<std::size_t>(reason)];
 }
 
+namespace detail {
+
 /// The effect of one more output token on the generation.
 struct StopCheck {
   FinishReason reason = FinishReason::none;  ///< none, eos, stop_id or stop_sequence
   std::size_t trim = 0;  ///< tokens at the end, the new one included, that the returned output omits
 };
-
-namespace detail {
-
-/// Returns the largest n <= most for which the last n tokens of `output` equal the first n tokens of `sequence`.
-inline std::size_t matched_prefix(const std::vector<Token>& sequence, TokenSpan output, std::size_t most) noexcept {
-  for (std::size_t n = std::min(most, output.size()); n > 0; --n)
-    if (std::equal(output.end() - static_cast<std::ptrdiff_t>(n), output.end(), sequence.begin())) return n;
-  return 0;
-}
-
-}  // namespace detail
 
 /// Returns whether and why `next`, the token after `output`, ends generation. Cost: linear in the total length of the
 /// stop lists.
@@ -95,6 +86,15 @@ inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) 
   }
   return found;
 }
+
+/// Returns the largest n <= most for which the last n tokens of `output` equal the first n tokens of `sequence`.
+inline std::size_t matched_prefix(const std::vector<Token>& sequence, TokenSpan output, std::size_t most) noexcept {
+  for (std::size_t n = std::min(most, output.size()); n > 0; --n)
+    if (std::equal(output.end() - static_cast<std::ptrdiff_t>(n), output.end(), sequence.begin())) return n;
+  return 0;
+}
+
+}  // namespace detail
 
 /// Returns how many tokens at the end of `output` may be the beginning of a stop sequence. A stream holds them back
 /// until later tokens complete the sequence or rule it out.

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 namespace reprise::inline v0 {
 

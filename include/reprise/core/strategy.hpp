@@ -128,11 +128,5 @@ struct Strategy {
 };
 static_assert(DraftStrategy<Strategy>);
 
-/// The minimal model of RebasableStrategy.
-struct RebasedStrategy : Strategy {
-  void rebase(TokenSpan, TokenSpan) {}
-};
-static_assert(RebasableStrategy<RebasedStrategy> && !RebasableStrategy<Strategy>);
-
 }  // namespace archetype
 }  // namespace reprise

@@ -196,63 +196,15 @@ concept ConstrainedVerifier = Verifier<V> && requires(V& v, TokenSpan path) {
 
 namespace archetype {
 
-/// The minimal model of Picks. It is not a container, has no size and is read by index.
-struct LazyPicks {
-  Token operator[](std::size_t) { return 0; }
-};
-static_assert(Picks<LazyPicks>);
-
-/// The minimal model of Verifier.
+/// The minimal model of Verifier. Its picks are no container, have no size and are read by index.
 struct Engine {
+  struct LazyPicks {
+    Token operator[](std::size_t) { return 0; }
+  };
   LazyPicks verify(TokenSpan, std::size_t) { return {}; }
   void commit(std::size_t) {}
 };
 static_assert(Verifier<Engine>);
-
-/// The minimal models of the refinements.
-struct EngineWithCapabilities : Engine {
-  [[nodiscard]] Capabilities capabilities() const { return {}; }
-};
-static_assert(VerifierWithCapabilities<EngineWithCapabilities>);
-struct TruncatableEngine : Engine {
-  void truncate(std::size_t) {}
-};
-static_assert(TruncatableVerifier<TruncatableEngine>);
-struct MarginEngine : Engine {
-  [[nodiscard]] double margin(std::size_t) const { return 0; }
-};
-static_assert(MarginVerifier<MarginEngine>);
-struct TreeEngine : Engine {
-  LazyPicks verify_tree(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
-  void commit_rows(std::span<const std::size_t>) {}
-};
-static_assert(TreeVerifier<TreeEngine>);
-struct TimedEngine : Engine {
-  [[nodiscard]] std::chrono::nanoseconds pass_time() const noexcept { return {}; }
-};
-static_assert(TimedVerifier<TimedEngine>);
-struct CheckpointEngine : Engine {
-  void snapshot() {}
-  void restore(std::size_t) {}
-};
-static_assert(CheckpointVerifier<CheckpointEngine>);
-struct TopKEngine : Engine {
-  TokenSpan top_k(std::size_t) { return {}; }
-};
-static_assert(TopKVerifier<TopKEngine>);
-struct DistributionEngine : Engine {
-  std::span<const float> probabilities(std::size_t) { return {}; }
-  double uniform() { return 0; }
-};
-static_assert(DistributionVerifier<DistributionEngine>);
-struct SelfWalkingEngine : Engine {
-  Accepted verify_and_walk(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
-};
-static_assert(SelfWalkingVerifier<SelfWalkingEngine>);
-struct ConstrainedEngine : Engine {
-  std::size_t allowed(TokenSpan path) { return path.size(); }
-};
-static_assert(ConstrainedVerifier<ConstrainedEngine>);
 
 }  // namespace archetype
 }  // namespace reprise

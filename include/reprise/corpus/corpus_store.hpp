@@ -17,36 +17,6 @@
 
 namespace reprise::inline v0 {
 
-/// What a reader expects of a corpus. A corpus of another tokenizer finds text, but of another meaning.
-struct CorpusIdentity {
-  std::uint64_t fingerprint = 0;  ///< CorpusOptions::fingerprint
-  std::uint32_t vocabulary = 0;   ///< CorpusOptions::vocabulary
-  friend bool operator==(const CorpusIdentity&, const CorpusIdentity&) = default;
-};
-
-/// A document in a corpus.
-struct CorpusDocumentRange {
-  StorePlace begin = 0;   ///< the place of the first token
-  StorePlace end = 0;     ///< the place after the last token
-  std::string_view name;  ///< in the bytes of the corpus
-};
-
-/// A token that has followed a context in a corpus, and how often.
-struct CorpusNextToken {
-  Token token = 0;
-  std::uint64_t count = 0;
-  friend bool operator==(const CorpusNextToken&, const CorpusNextToken&) = default;
-};
-
-/// The result of CorpusStore::continuations().
-struct CorpusContinuations {
-  std::size_t size = 0;        ///< next tokens written
-  std::uint64_t distinct = 0;  ///< different next tokens, written or not
-  std::uint64_t total = 0;     ///< occurrences of the context
-  std::uint64_t ended = 0;     ///< occurrences at the end of a document, without a next token
-  friend bool operator==(const CorpusContinuations&, const CorpusContinuations&) = default;
-};
-
 /// A datastore of any size: read-only text, with a sorted list of all its suffixes. Bytes in memory and a mapped file
 /// (corpus/mapped_corpus.hpp) work alike. Nothing is loaded or copied.
 ///
@@ -64,6 +34,36 @@ struct CorpusContinuations {
 /// Method: a suffix array (Manber and Myers 1990), as REST (He et al. 2023) and infini-gram (Liu et al. 2024) use it.
 class CorpusStore {
  public:
+  /// What a reader expects of a corpus. A corpus of another tokenizer finds text, but of another meaning.
+  struct Identity {
+    std::uint64_t fingerprint = 0;  ///< CorpusOptions::fingerprint
+    std::uint32_t vocabulary = 0;   ///< CorpusOptions::vocabulary
+    friend bool operator==(const Identity&, const Identity&) = default;
+  };
+
+  /// A document in a corpus.
+  struct DocumentRange {
+    StorePlace begin = 0;   ///< the place of the first token
+    StorePlace end = 0;     ///< the place after the last token
+    std::string_view name;  ///< in the bytes of the corpus
+  };
+
+  /// A token that has followed a context in a corpus, and how often.
+  struct NextToken {
+    Token token = 0;
+    std::uint64_t count = 0;
+    friend bool operator==(const NextToken&, const NextToken&) = default;
+  };
+
+  /// The result of CorpusStore::continuations().
+  struct Continuations {
+    std::size_t size = 0;        ///< next tokens written
+    std::uint64_t distinct = 0;  ///< different next tokens, written or not
+    std::uint64_t total = 0;     ///< occurrences of the context
+    std::uint64_t ended = 0;     ///< occurrences at the end of a document, without a next token
+    friend bool operator==(const Continuations&, const Continuations&) = default;
+  };
+
   /// Lookups use at most this many of the last tokens of a context.
   static constexpr std::size_t most_context = detail::CorpusFormat::least_depth;
   static constexpr std::size_t most_matches = 32;  ///< maximum number of matches per find()
@@ -89,11 +89,10 @@ class CorpusStore {
   }
   /// Like the function above, and refuses a corpus of another tokenizer. Further errors: other_vocabulary and
   /// other_tokenizer (`value`: the number of the corpus, `limit`: the number expected).
-  [[nodiscard]] static Result<CorpusStore> open(std::span<const std::byte> bytes,
-                                                const CorpusIdentity& expected) noexcept {
+  [[nodiscard]] static Result<CorpusStore> open(std::span<const std::byte> bytes, const Identity& expected) noexcept {
     auto store = open(bytes);
     if (!store) return store;
-    const CorpusIdentity found = store->identity();
+    const Identity found = store->identity();
     if (found.vocabulary != expected.vocabulary)
       return Error{ErrorCode::other_vocabulary,
                    "the corpus was built for a vocabulary of another size: build it with the vocabulary of this model",
@@ -132,10 +131,10 @@ class CorpusStore {
   /// Counts the tokens that follow the occurrences of `context`, as count() finds them. Writes the most frequent ones,
   /// by falling count; among equal counts, the smaller token comes first. Cost: two binary searches for each different
   /// next token, and for each of them up to out.size() comparisons.
-  [[nodiscard]] CorpusContinuations continuations(TokenSpan context, std::span<CorpusNextToken> out) const noexcept {
+  [[nodiscard]] Continuations continuations(TokenSpan context, std::span<NextToken> out) const noexcept {
     const detail::SuffixRange range = range_of(context);
     const std::size_t length = std::min(context.size(), most_context);
-    CorpusContinuations result;
+    Continuations result;
     result.total = range.size();
     const auto add = [&](std::uint64_t id, std::uint64_t count) {
       if (id >= identity().vocabulary) {
@@ -152,9 +151,7 @@ class CorpusStore {
 
   // Properties and documents.
 
-  [[nodiscard]] CorpusIdentity identity() const noexcept {
-    return {view_.header().fingerprint, view_.header().vocabulary};
-  }
+  [[nodiscard]] Identity identity() const noexcept { return {view_.header().fingerprint, view_.header().vocabulary}; }
   /// Returns the number of tokens in all documents.
   [[nodiscard]] std::uint64_t tokens() const noexcept { return view_.tokens(); }
   [[nodiscard]] std::uint64_t documents() const noexcept { return view_.header().documents; }
@@ -163,7 +160,7 @@ class CorpusStore {
 
   /// Returns a document; an empty one if `index` is not less than documents(). In a forged corpus, documents may
   /// overlap, but lie within the corpus.
-  [[nodiscard]] CorpusDocumentRange document(std::uint64_t index) const noexcept {
+  [[nodiscard]] DocumentRange document(std::uint64_t index) const noexcept {
     if (index >= documents()) return {};
     const std::uint64_t next = std::min(view_.document_begin(index + 1), view_.words());
     const std::uint64_t end = next - std::min<std::uint64_t>(next, 1);  // without the separator
@@ -205,7 +202,7 @@ class CorpusStore {
   }
 
   /// Inserts `next` into the first `size` entries of `out`, which are sorted; drops the last one if `out` is full.
-  static void insert(const CorpusNextToken& next, std::span<CorpusNextToken> out, std::size_t& size) noexcept {
+  static void insert(const NextToken& next, std::span<NextToken> out, std::size_t& size) noexcept {
     if (size == out.size() && (size == 0 || out[size - 1].count >= next.count)) return;
     size += size < out.size() ? 1 : 0;
     std::size_t at = size - 1;

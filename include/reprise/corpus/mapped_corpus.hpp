@@ -118,7 +118,7 @@ class MappedCorpus {
   }
   /// Like the function above, and refuses a corpus of another tokenizer: other_vocabulary, other_tokenizer.
   [[nodiscard]] static Result<MappedCorpus> open(const std::filesystem::path& path,
-                                                 const CorpusIdentity& expected) noexcept {
+                                                 const CorpusStore::Identity& expected) noexcept {
     auto mapping = detail::Mapping<detail::MapCalls>::of(path);
     if (!mapping) return mapping.error();
     const auto store = CorpusStore::open(mapping->bytes(), expected);

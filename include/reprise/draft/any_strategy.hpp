@@ -14,21 +14,22 @@ namespace reprise::inline v0 {
 
 class AnyStrategy;
 
-/// A strategy type that AnyStrategy can hold.
-template <class S>
-concept ErasableStrategy =
-    !std::same_as<std::remove_cvref_t<S>, AnyStrategy> && detail::StrategyFunctions<std::remove_cvref_t<S>>;
-
 /// Holds any strategy, for programs that choose at run time. Cost: one indirect call per function call; one allocation
 /// to take a strategy and one per copy. A default-constructed or moved-from AnyStrategy drafts nothing, and neither
 /// does one whose allocation failed.
 class AnyStrategy {
+  // Not part of the first condition of the constructor, which would be circular for AnyStrategy itself.
+  template <class S>
+  static constexpr bool holds = detail::StrategyFunctions<std::remove_cvref_t<S>>;
+
  public:
   AnyStrategy() noexcept = default;
-  template <ErasableStrategy S>
-  AnyStrategy(S&& strategy)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
+  /// S may be any strategy type.
+  template <class S>
+  requires(!std::same_as<std::remove_cvref_t<S>, AnyStrategy>) &&
+      holds<S> AnyStrategy(S&& strategy)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
       : object_(new (std::nothrow) std::remove_cvref_t<S>(std::forward<S>(strategy))),
-        calls_(object_ == nullptr ? nullptr : &calls_for<std::remove_cvref_t<S>>) {}
+  calls_(object_ == nullptr ? nullptr : &calls_for<std::remove_cvref_t<S>>) {}
   AnyStrategy(const AnyStrategy& other)
       : object_(other.calls_ == nullptr ? nullptr : other.calls_->clone(other.object_)),
         calls_(object_ == nullptr ? nullptr : other.calls_) {}

@@ -14,7 +14,6 @@
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
 #include "reprise/draft/detail/next_token_lists.hpp"
-#include "reprise/draft/detail/ngram_node.hpp"
 #include "reprise/draft/detail/shown_rows.hpp"
 #include "reprise/draft/detail/voters.hpp"
 #include "reprise/draft/ngram_options.hpp"

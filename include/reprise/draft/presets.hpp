@@ -19,7 +19,7 @@ inline PromptLookupOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngr
   options.min_ngram = min_ngram;
   options.max_ngram = max_ngram;
   options.extend = false;
-  options.occurrence = Occurrence::earliest;
+  options.occurrence = PromptLookupOptions::Occurrence::earliest;
   options.candidates = 1;
   options.draft_length = draft_length;
   options.copy_past_end = false;
@@ -54,7 +54,7 @@ inline PromptLookupOptions vllm(std::uint32_t min_ngram = 2, std::uint32_t max_n
 /// occurrence, if `draft_length` is below n, or if L is below n + draft_length + 3.
 inline PromptLookupOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   PromptLookupOptions options = lookup(n, n, draft_length < n ? 0 : draft_length);
-  options.occurrence = Occurrence::most_recent;
+  options.occurrence = PromptLookupOptions::Occurrence::most_recent;
   options.candidates = 2;  // the most recent one may be too close
   options.conditions.min_context = n + draft_length + 3;
   options.conditions.min_distance = 2;
@@ -68,7 +68,7 @@ inline PromptLookupOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t dra
 inline PromptLookupOptions ds4(std::uint32_t n = 4, std::size_t draft_length = 7,
                                std::optional<Token> eos = {}) noexcept {
   PromptLookupOptions options = lookup(n, n, draft_length);
-  options.occurrence = Occurrence::most_recent;
+  options.occurrence = PromptLookupOptions::Occurrence::most_recent;
   options.conditions.cut_after = eos;
   return options;
 }

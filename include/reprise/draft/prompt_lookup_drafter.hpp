@@ -15,22 +15,22 @@
 
 namespace reprise::inline v0 {
 
-/// How to choose among several earlier occurrences: the longest agreement wins, and this setting decides ties.
-enum class Occurrence : std::uint8_t { most_recent, earliest, most_frequent };
-
-/// Conditions that other systems impose on a draft. The defaults have no effect; presets.hpp sets other values.
-struct PromptLookupConditions {
-  std::size_t min_context = 0;     ///< minimum number of context tokens for a draft
-  std::size_t min_distance = 1;    ///< minimum distance in tokens from the occurrence's end to the context's end
-  bool apart = false;              ///< true: the distance (see min_distance) must exceed the n-gram's length
-  std::size_t min_copy = 1;        ///< minimum number of tokens that follow the occurrence
-  bool without_anchor = false;     ///< true: the last token of the context is never copied
-  bool never_from_start = false;   ///< true: an occurrence at the very beginning of the context is not used
-  std::optional<Token> cut_after;  ///< the copy ends after this token
-};
-
 /// Settings of PromptLookupDrafter.
 struct PromptLookupOptions {
+  /// How to choose among several earlier occurrences: the longest agreement wins, and this setting decides ties.
+  enum class Occurrence : std::uint8_t { most_recent, earliest, most_frequent };
+
+  /// Conditions that other systems impose on a draft. The defaults have no effect; presets.hpp sets other values.
+  struct Conditions {
+    std::size_t min_context = 0;     ///< minimum number of context tokens for a draft
+    std::size_t min_distance = 1;    ///< minimum distance in tokens from the occurrence's end to the context's end
+    bool apart = false;              ///< true: the distance (see min_distance) must exceed the n-gram's length
+    std::size_t min_copy = 1;        ///< minimum number of tokens that follow the occurrence
+    bool without_anchor = false;     ///< true: the last token of the context is never copied
+    bool never_from_start = false;   ///< true: an occurrence at the very beginning of the context is not used
+    std::optional<Token> cut_after;  ///< the copy ends after this token
+  };
+
   std::uint32_t min_ngram = 1;   ///< shortest n-gram that is looked up, 1..32
   std::uint32_t max_ngram = 16;  ///< longest agreement that counts, min_ngram..32
   /// true: look up a few lengths from min_ngram to max_ngram, longest first, and measure how long each occurrence
@@ -41,7 +41,7 @@ struct PromptLookupOptions {
   std::size_t draft_length = 10;  ///< upper bound; Limits::draft and Session's max_draft_nodes also apply
   /// true: a copy that reaches the end of the context continues with its own tokens, so a repetition keeps repeating.
   bool copy_past_end = true;
-  PromptLookupConditions conditions;
+  Conditions conditions;
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< see IndexOptions
 };
@@ -131,15 +131,16 @@ class PromptLookupDrafter {
     return {};
   }
   static IndexOptions index_options(const PromptLookupOptions& options, const NgramOrders& orders) noexcept {
-    return {orders, options.occurrence == Occurrence::earliest, options.key, options.max_bytes};
+    return {orders, options.occurrence == PromptLookupOptions::Occurrence::earliest, options.key, options.max_bytes};
   }
 
   /// Returns the occurrence to copy from, among those of the last n tokens. Returns nullopt if none is usable.
   [[nodiscard]] std::optional<Match> best_match(std::uint32_t n) const {
     std::array<Match, max_candidates> found;
-    const MatchLimits limits{
-        n, options_.extend ? options_.max_ngram : n, options_.candidates,
-        options_.occurrence == Occurrence::earliest ? MatchOrder::earliest : MatchOrder::most_recent};
+    const MatchLimits limits{n, options_.extend ? options_.max_ngram : n, options_.candidates,
+                             options_.occurrence == PromptLookupOptions::Occurrence::earliest
+                                 ? MatchOrder::earliest
+                                 : MatchOrder::most_recent};
     const std::size_t count = index_.find(limits, found);
     const auto last = std::remove_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
                                      [&](const Match& match) { return !usable(match, n); });
@@ -148,11 +149,13 @@ class PromptLookupDrafter {
     // max_element returns the first of the longest matches; the order of `found` thus decides ties.
     const auto longest = std::max_element(matches.begin(), matches.end(),
                                           [](const Match& a, const Match& b) { return a.length < b.length; });
-    return options_.occurrence == Occurrence::most_frequent ? most_frequent(matches, longest->length) : *longest;
+    return options_.occurrence == PromptLookupOptions::Occurrence::most_frequent
+               ? most_frequent(matches, longest->length)
+               : *longest;
   }
 
   [[nodiscard]] bool usable(const Match& match, std::uint32_t n) const noexcept {
-    const PromptLookupConditions& conditions = options_.conditions;
+    const PromptLookupOptions::Conditions& conditions = options_.conditions;
     const std::size_t distance = index_.tokens().size() - match.end;
     return distance >= conditions.min_distance && !(conditions.apart && distance <= n) &&
            !(conditions.never_from_start && match.end <= n);
@@ -181,7 +184,7 @@ class PromptLookupDrafter {
   /// Drafts the tokens that followed the match. Returns false if the conditions forbid the copy.
   bool copy(const Match& match, Draft& draft) const noexcept {
     const TokenSpan tokens = index_.tokens();
-    const PromptLookupConditions& conditions = options_.conditions;
+    const PromptLookupOptions::Conditions& conditions = options_.conditions;
     const std::size_t end = tokens.size() - (conditions.without_anchor ? 1 : 0);
     const std::size_t following = end > match.end ? end - match.end : 0;
     if (following < std::max<std::size_t>(conditions.min_copy, 1)) return false;

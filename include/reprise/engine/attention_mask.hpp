@@ -25,7 +25,7 @@
 #include <limits>
 #include <span>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
 
 namespace reprise::inline v0 {

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
 
 namespace reprise::inline v0 {

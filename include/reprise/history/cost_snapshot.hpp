@@ -63,7 +63,7 @@ struct StoredCosts {
 /// Reads the contents of a section of kind `costs`. The returned name is a view of the section. Error: snapshot_forged
 /// if they break a rule of the format. `value`: the offset in the section of the name, of the number of costs or of the
 /// cost that is wrong; `limit`: the section's kind.
-[[nodiscard]] inline Result<StoredCosts> read_costs(SnapshotCursor section) noexcept {
+[[nodiscard]] inline Result<StoredCosts> read_costs(SnapshotReader::Cursor section) noexcept {
   const auto forged = [](std::size_t at) {
     return Error{ErrorCode::snapshot_forged,
                  "the costs of the snapshot break the rules of the format, though their checksum is right: do not "

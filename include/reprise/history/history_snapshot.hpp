@@ -56,7 +56,7 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
 /// Returns the state in a section of kind `calibration`. TokenCalibrator clamps numbers outside the bounds of learning,
 /// so any bytes of the right length give a valid state. Error: snapshot_forged if the length is wrong (`value`: the
 /// length, `limit`: the expected one).
-[[nodiscard]] inline Result<CalibrationState> read_calibration(SnapshotCursor section) noexcept {
+[[nodiscard]] inline Result<CalibrationState> read_calibration(SnapshotReader::Cursor section) noexcept {
   if (section.left() != calibration_bytes)
     return Error{ErrorCode::snapshot_forged,
                  "the calibration of the snapshot has a wrong length, though its checksum is right: do not trust "
@@ -80,7 +80,7 @@ class HistoryRunSource {
   [[nodiscard]] std::uint64_t sequence() const noexcept { return run_.sequence; }
   [[nodiscard]] std::size_t size() const noexcept { return run_.size; }
   [[nodiscard]] std::uint32_t word(std::size_t) noexcept {
-    const HistoryWord word = history_.word(next_word_);
+    const detail::HistoryWord word = history_.word(next_word_);
     next_word_ = history_.after(next_word_);
     return static_cast<std::uint32_t>(word.token()) | (word.origin() == Origin::output ? RunWord::output : 0);
   }
@@ -124,7 +124,7 @@ template <class Slot, std::size_t segment_size>
 
 /// Validates a section of kind `runs`. Errors: those of for_each_run(), and token_out_of_range if the largest token
 /// (`value`) is not below `vocabulary` (`limit`).
-[[nodiscard]] inline Result<void> check_runs(SnapshotCursor runs, std::uint32_t vocabulary) noexcept {
+[[nodiscard]] inline Result<void> check_runs(SnapshotReader::Cursor runs, std::uint32_t vocabulary) noexcept {
   std::uint32_t needed = 0;
   const auto valid = for_each_run(runs, [&](const RunView& run) {
     for (std::size_t i = 0; i < run.size(); ++i) needed = std::max(needed, (run.word(i) & RunWord::token) + 1);

@@ -123,7 +123,7 @@ class BasicHistoryStore {
     StoreRun run{0, place};
     auto at = static_cast<Slot>(place);
     while (run.size < out.size()) {
-      const HistoryWord word = at == nowhere ? HistoryWord() : text_.word(at);
+      const detail::HistoryWord word = at == nowhere ? detail::HistoryWord() : text_.word(at);
       if (word.empty()) return {run.size, no_place};
       out[run.size++] = word.token();
       at = text_.after(at);
@@ -133,7 +133,7 @@ class BasicHistoryStore {
   }
   /// Returns the token at `slot` and its origin. Returns an empty word if the stored run ends before this slot. `slot`
   /// must come from find(), after() or for_each_run(), and must not be `nowhere`.
-  [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
+  [[nodiscard]] detail::HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
   /// Returns the slot after this one, or `nowhere` if there is none. The returned slot may be empty; see word().
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
   /// Counts a use of the text at `place`, because a drafted token from this place was accepted. Any reader may call it.
@@ -232,20 +232,23 @@ class BasicHistoryStore {
 
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
     /// Returns the held token `back` places before the latest one. Requires back < kept.
-    [[nodiscard]] HistoryWord last(std::size_t back) const noexcept { return ring_[(count_ - 1 - back) % kept]; }
-    void push(HistoryWord word) noexcept { ring_[count_++ % kept] = word; }
+    [[nodiscard]] detail::HistoryWord last(std::size_t back) const noexcept {
+      return ring_[(count_ - 1 - back) % kept];
+    }
+    void push(detail::HistoryWord word) noexcept { ring_[count_++ % kept] = word; }
     void clear() noexcept { count_ = 0; }
     void wipe() noexcept { *this = {}; }  // also erases the tokens from memory
 
    private:
     std::size_t count_ = 0;
-    std::array<HistoryWord, kept> ring_;
+    std::array<detail::HistoryWord, kept> ring_;
   };
 
   /// Returns true if the options allow the token to be stored. Otherwise ends the run and returns false.
   [[nodiscard]] bool accepts(Token token, Origin origin) noexcept {
     if (text_.count() == 0) return false;
-    const bool known = static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, HistoryWord::most_tokens);
+    const bool known =
+        static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, detail::HistoryWord::most_tokens);
     const bool wanted = origin == Origin::output ? options_.outputs : options_.prompts;
     if (known && wanted) return true;
     text_.counts().refused += known ? 0 : 1;
@@ -253,7 +256,7 @@ class BasicHistoryStore {
     return false;
   }
 
-  void add(HistoryWord word) noexcept {
+  void add(detail::HistoryWord word) noexcept {
     if (state_ == State::matching) {
       if (continue_match(word) || switch_match(word)) return;
       store_held();
@@ -282,7 +285,7 @@ class BasicHistoryStore {
     match_next_ = text_.after(last);
     match_begin_ = begin;
   }
-  [[nodiscard]] bool continue_match(HistoryWord word) noexcept {
+  [[nodiscard]] bool continue_match(detail::HistoryWord word) noexcept {
     if (match_next_ == nowhere || !text_.word(match_next_).is(word.token())) return false;
     held_.push(word);
     // At 64 tokens, the match becomes a duplicate. It touches the segments matched so far if they are in one run, and
@@ -297,7 +300,7 @@ class BasicHistoryStore {
     match_next_ = text_.after(match_next_);
     return true;
   }
-  [[nodiscard]] bool switch_match(HistoryWord word) noexcept {
+  [[nodiscard]] bool switch_match(detail::HistoryWord word) noexcept {
     if (held_.count() < head) return false;
     std::array<Token, head> tokens = last_tokens();
     std::move(tokens.begin() + 1, tokens.end(), tokens.begin());

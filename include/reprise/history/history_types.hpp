@@ -23,6 +23,8 @@ struct HistoryCounts {
   friend bool operator==(const HistoryCounts&, const HistoryCounts&) = default;
 };
 
+namespace detail {
+
 /// A stored token and its origin, in 32 bits. Negative tokens and the largest token cannot be stored.
 class HistoryWord {
  public:
@@ -50,8 +52,6 @@ class HistoryWord {
   static constexpr std::uint32_t none = 0xffffffff;
   std::uint32_t bits_ = none;
 };
-
-namespace detail {
 
 /// A match in a history: an occurrence of at least the last token of the looked-up text.
 template <class Slot>

@@ -10,14 +10,14 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/byte_format.hpp"
 
 /// \file The container of a snapshot: a header, then sections, each with a checksum. docs/formats.md documents every
-/// byte. history_snapshot.hpp, cost_snapshot.hpp, next_token_snapshot.hpp and ranked_row_snapshot.hpp write and read
-/// the contents of the sections.
+/// byte. history_snapshot.hpp, cost_snapshot.hpp and table_snapshots.hpp write and read the contents of the
+/// sections.
 
 namespace reprise::inline v0 {
 
@@ -31,26 +31,10 @@ enum class SectionKind : std::uint32_t {
   ranked_rows = 5,  ///< ranked rows
 };
 
-/// An integer type that a snapshot can hold.
-template <class T>
-concept StoredNumber = std::integral<T> && !std::same_as<T, bool>;
-
-/// The constants of the format.
-struct SnapshotFormat {
-  /// The first byte is not ASCII, and the line endings reveal a transfer in text mode. Modelled on the PNG signature.
-  static constexpr std::array<std::uint8_t, 8> magic = {0x93, 'R', 'P', 'S', '\r', '\n', 0x1a, '\n'};
-  static constexpr std::uint32_t byte_order = 0x01020304;
-  static constexpr std::uint32_t version = 1;
-  static constexpr std::size_t header_bytes = 48;
-  static constexpr std::size_t section_header_bytes = 28;
-  /// The maximum number of sections, small enough for comparing all pairs.
-  static constexpr std::size_t most_sections = 64;
-};
-
 /// Returns the size in bytes of a snapshot whose sections have contents of these lengths, in bytes.
 constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_lengths) noexcept {
-  std::size_t bytes = SnapshotFormat::header_bytes;
-  for (const std::size_t length : section_lengths) bytes += SnapshotFormat::section_header_bytes + length;
+  std::size_t bytes = detail::SnapshotFormat::header_bytes;
+  for (const std::size_t length : section_lengths) bytes += detail::SnapshotFormat::section_header_bytes + length;
   return bytes;
 }
 
@@ -65,18 +49,18 @@ class SnapshotWriter {
   SnapshotWriter(std::span<std::byte> room, std::uint64_t tokenizer) noexcept : room_(room), tokenizer_(tokenizer) {}
 
   /// Ends the previous section and begins a new one. Requires that each kind is begun at most once, and that there are
-  /// at most SnapshotFormat::most_sections sections.
+  /// at most 64 sections.
   void begin_section(SectionKind kind) noexcept {
-    REPRISE_EXPECTS(sections_ < SnapshotFormat::most_sections && !has_begun(kind));
+    REPRISE_EXPECTS(sections_ < detail::SnapshotFormat::most_sections && !has_begun(kind));
     end_section();
     section_ = position_;
     store(section_, static_cast<std::uint32_t>(kind));
-    position_ += SnapshotFormat::section_header_bytes;
+    position_ += detail::SnapshotFormat::section_header_bytes;
     kinds_[sections_++] = kind;
   }
 
   /// Writes a number into the section begun last. Requires that a section has begun.
-  template <StoredNumber T>
+  template <std::integral T>
   void put(T value) noexcept {
     REPRISE_EXPECTS(section_ != 0);
     store(position_, value);
@@ -87,9 +71,9 @@ class SnapshotWriter {
   /// needed).
   [[nodiscard]] Result<std::span<const std::byte>> finish() noexcept {
     end_section();
-    for (std::size_t i = 0; i < SnapshotFormat::magic.size(); ++i) store(i, SnapshotFormat::magic[i]);
-    store(8, SnapshotFormat::byte_order);
-    store(12, SnapshotFormat::version);
+    for (std::size_t i = 0; i < detail::SnapshotFormat::magic.size(); ++i) store(i, detail::SnapshotFormat::magic[i]);
+    store(8, detail::SnapshotFormat::byte_order);
+    store(12, detail::SnapshotFormat::version);
     store(16, static_cast<std::uint32_t>(sizeof(Token)));
     store(20, static_cast<std::uint32_t>(sections_));
     store(24, tokenizer_);
@@ -109,13 +93,13 @@ class SnapshotWriter {
   }
   void end_section() noexcept {
     if (section_ == 0) return;
-    const std::size_t contents = section_ + SnapshotFormat::section_header_bytes;
+    const std::size_t contents = section_ + detail::SnapshotFormat::section_header_bytes;
     store(section_ + 4, static_cast<std::uint64_t>(position_ - contents));
     store_checksum(section_ + 12, contents, position_);
     store_checksum(section_ + 20, section_, section_ + 20);
     section_ = 0;
   }
-  template <StoredNumber T>
+  template <std::integral T>
   void store(std::size_t at, T value) noexcept {
     if (at <= room_.size() && room_.size() - at >= sizeof(T)) detail::store_little(value, room_.data() + at);
   }
@@ -125,38 +109,10 @@ class SnapshotWriter {
 
   std::span<std::byte> room_;
   std::uint64_t tokenizer_;
-  std::size_t position_ = SnapshotFormat::header_bytes;
+  std::size_t position_ = detail::SnapshotFormat::header_bytes;
   std::size_t section_ = 0;  // offset of the open section; 0: none is open
   std::size_t sections_ = 0;
-  std::array<SectionKind, SnapshotFormat::most_sections> kinds_{};  // the kinds of the sections begun
-};
-
-/// Reads numbers from a view of bytes, one after the other, and never beyond its end. A plain value: a copy continues
-/// from the same offset.
-class SnapshotCursor {
- public:
-  constexpr explicit SnapshotCursor(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
-
-  [[nodiscard]] constexpr std::size_t offset() const noexcept { return offset_; }
-  [[nodiscard]] constexpr std::size_t left() const noexcept { return bytes_.size() - offset_; }
-
-  /// Returns the next number and advances. Returns nullopt and does not advance if too few bytes remain.
-  template <StoredNumber T>
-  [[nodiscard]] constexpr std::optional<T> take() noexcept {
-    if (left() < sizeof(T)) return std::nullopt;
-    const T value = detail::load_little<T>(bytes_.data() + offset_);
-    offset_ += sizeof(T);
-    return value;
-  }
-  [[nodiscard]] constexpr std::optional<std::span<const std::byte>> take_bytes(std::size_t count) noexcept {
-    if (left() < count) return std::nullopt;
-    offset_ += count;
-    return bytes_.subspan(offset_ - count, count);
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  std::size_t offset_ = 0;
+  std::array<SectionKind, detail::SnapshotFormat::most_sections> kinds_{};  // the kinds of the sections begun
 };
 
 /// A snapshot in memory that has passed all checks. It refers to the bytes given to open(), which must not change.
@@ -164,6 +120,34 @@ class SnapshotCursor {
 /// Threads: any number may read.
 class SnapshotReader {
  public:
+  /// Reads numbers from a view of bytes, one after the other, and never beyond its end. A plain value: a copy continues
+  /// from the same offset.
+  class Cursor {
+   public:
+    constexpr explicit Cursor(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+
+    [[nodiscard]] constexpr std::size_t offset() const noexcept { return offset_; }
+    [[nodiscard]] constexpr std::size_t left() const noexcept { return bytes_.size() - offset_; }
+
+    /// Returns the next number and advances. Returns nullopt and does not advance if too few bytes remain.
+    template <std::integral T>
+    [[nodiscard]] constexpr std::optional<T> take() noexcept {
+      if (left() < sizeof(T)) return std::nullopt;
+      const T value = detail::load_little<T>(bytes_.data() + offset_);
+      offset_ += sizeof(T);
+      return value;
+    }
+    [[nodiscard]] constexpr std::optional<std::span<const std::byte>> take_bytes(std::size_t count) noexcept {
+      if (left() < count) return std::nullopt;
+      offset_ += count;
+      return bytes_.subspan(offset_ - count, count);
+    }
+
+   private:
+    std::span<const std::byte> bytes_;
+    std::size_t offset_ = 0;
+  };
+
   /// Checks the bytes and returns a reader for them. `tokenizer`: the number that the snapshot must have. Errors:
   ///
   ///  * not_a_snapshot.
@@ -178,13 +162,13 @@ class SnapshotReader {
   ///
   /// Cost: a pass over the bytes; no allocation.
   [[nodiscard]] static Result<SnapshotReader> open(std::span<const std::byte> bytes, std::uint64_t tokenizer) noexcept {
-    using Format = SnapshotFormat;
+    using Format = detail::SnapshotFormat;
     for (std::size_t i = 0; i < std::min(bytes.size(), Format::magic.size()); ++i)
       if (std::to_integer<std::uint8_t>(bytes[i]) != Format::magic[i])
         return Error{ErrorCode::not_a_snapshot,
                      "this does not begin like a snapshot of reprise: give the bytes that SnapshotWriter made"};
     if (bytes.size() < Format::header_bytes) return truncated(bytes.size(), Format::header_bytes);
-    SnapshotCursor header(bytes.subspan(Format::magic.size()));
+    Cursor header(bytes.subspan(Format::magic.size()));
     const auto order = *header.take<std::uint32_t>();
     // Checked before the checksum, whose bytes would be reversed too. No single wrong bit produces this value.
     if (order == 0x04030201)
@@ -224,12 +208,12 @@ class SnapshotReader {
   }
 
   /// Returns the contents of the section of this kind, or nullopt if the snapshot has none.
-  [[nodiscard]] constexpr std::optional<SnapshotCursor> section(SectionKind kind) const noexcept {
-    SnapshotCursor rest = after_header();
+  [[nodiscard]] constexpr std::optional<Cursor> section(SectionKind kind) const noexcept {
+    Cursor rest = after_header();
     for (std::size_t i = 0; i < sections_; ++i) {
       const Section section = *take_section(rest);
       const auto contents = *rest.take_bytes(static_cast<std::size_t>(section.length));
-      if (section.kind == static_cast<std::uint32_t>(kind)) return SnapshotCursor(contents);
+      if (section.kind == static_cast<std::uint32_t>(kind)) return Cursor(contents);
     }
     return std::nullopt;
   }
@@ -249,11 +233,11 @@ class SnapshotReader {
     return {ErrorCode::snapshot_truncated,
             "the end of the snapshot is missing: take another copy of it, or begin without one", size, promised};
   }
-  [[nodiscard]] constexpr SnapshotCursor after_header() const noexcept {
-    return SnapshotCursor(bytes_.subspan(SnapshotFormat::header_bytes));
+  [[nodiscard]] constexpr Cursor after_header() const noexcept {
+    return Cursor(bytes_.subspan(detail::SnapshotFormat::header_bytes));
   }
-  static constexpr std::optional<Section> take_section(SnapshotCursor& rest) noexcept {
-    if (rest.left() < SnapshotFormat::section_header_bytes) return std::nullopt;
+  static constexpr std::optional<Section> take_section(Cursor& rest) noexcept {
+    if (rest.left() < detail::SnapshotFormat::section_header_bytes) return std::nullopt;
     // Reads the fields in the order in which they are stored: initialisers in braces are evaluated from left to right.
     return Section{*rest.take<std::uint32_t>(), *rest.take<std::uint64_t>(), *rest.take<std::uint64_t>(),
                    *rest.take<std::uint64_t>()};
@@ -270,11 +254,11 @@ class SnapshotReader {
                    "do not trust where it comes from",
                    at, kind};
     };
-    if (sections_ > SnapshotFormat::most_sections) return forged(0, 0);
-    std::array<std::uint32_t, SnapshotFormat::most_sections> kinds{};
-    SnapshotCursor rest = after_header();
+    if (sections_ > detail::SnapshotFormat::most_sections) return forged(0, 0);
+    std::array<std::uint32_t, detail::SnapshotFormat::most_sections> kinds{};
+    Cursor rest = after_header();
     for (std::size_t i = 0; i < sections_; ++i) {
-      const std::size_t at = SnapshotFormat::header_bytes + rest.offset();
+      const std::size_t at = detail::SnapshotFormat::header_bytes + rest.offset();
       const auto section = take_section(rest);
       if (!section) return forged(at, 0);
       if (detail::crc64(bytes_.subspan(at, 20)) != section->header_checksum) return damaged(at, section->kind);
@@ -285,7 +269,7 @@ class SnapshotReader {
       if (detail::crc64(contents) != section->checksum) return damaged(at, section->kind);
       kinds[i] = section->kind;
     }
-    if (rest.left() != 0) return forged(SnapshotFormat::header_bytes + rest.offset(), 0);
+    if (rest.left() != 0) return forged(detail::SnapshotFormat::header_bytes + rest.offset(), 0);
     return {};
   }
 

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
@@ -160,13 +160,6 @@ struct Index {
   Result<void> reserve(std::size_t) { return {}; }
 };
 static_assert(LookupIndex<Index>);
-
-/// A minimal model of NgramIndex.
-struct LatestIndex : Index {
-  using Index::Index;
-  [[nodiscard]] Position latest(TokenSpan) const { return 0; }
-};
-static_assert(NgramIndex<LatestIndex>);
 
 }  // namespace archetype
 }  // namespace reprise

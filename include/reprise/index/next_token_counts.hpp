@@ -12,7 +12,6 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
 #include "reprise/index/detail/next_token_line.hpp"
-#include "reprise/index/detail/next_token_word.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
 

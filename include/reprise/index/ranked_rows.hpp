@@ -44,13 +44,6 @@ struct RankedRow {
   friend bool operator==(const RankedRow&, const RankedRow&) = default;
 };
 
-/// The contents of one line of a table: a ranking, and the tag of its context. An empty ranking is an empty line.
-struct RankedLine {
-  std::uint16_t tag = 0;  ///< 0 in an empty line
-  Ranking ranking;
-  friend bool operator==(const RankedLine&, const RankedLine&) = default;
-};
-
 struct RankedRowsOptions {
   /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
   /// allocates later. Values above 256 GiB have no effect.
@@ -88,6 +81,13 @@ struct RankedRowsOptions {
 /// **Cost.** One cache line for each row that is read or written. Only make() and copy() allocate.
 class RankedRows {
  public:
+  /// The contents of one line of a table: a ranking, and the tag of its context. An empty ranking is an empty line.
+  struct Line {
+    std::uint16_t tag = 0;  ///< 0 in an empty line
+    Ranking ranking;
+    friend bool operator==(const Line&, const Line&) = default;
+  };
+
   static constexpr std::size_t line_bytes = detail::ContextLines::line_bytes;
 
   RankedRows() noexcept = default;  ///< a table without lines, which keeps nothing
@@ -123,7 +123,7 @@ class RankedRows {
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * line_bytes; }
   [[nodiscard]] std::size_t lines() const noexcept { return lines_.lines(); }
   /// Returns the contents of a line, for snapshots and tests. Requires line < lines().
-  [[nodiscard]] RankedLine line(std::size_t line) const noexcept {
+  [[nodiscard]] Line line(std::size_t line) const noexcept {
     const Words words = lines_.words(line);
     const auto found = std::find_if(words.begin(), words.end(), [](std::uint64_t word) { return word != 0; });
     if (found == words.end()) return {};
@@ -152,7 +152,7 @@ class RankedRows {
   }
   /// Takes over one line of a table with the same key and size, unless it is empty. Requires line < lines(), and that
   /// the ranking has no negative token except `none`.
-  void merge_line(std::size_t line, const RankedLine& newer) noexcept {
+  void merge_line(std::size_t line, const Line& newer) noexcept {
     if (!newer.ranking.empty()) lines_.store(line, words_of(newer));
   }
   /// Removes all rows.
@@ -174,7 +174,7 @@ class RankedRows {
   static constexpr std::uint64_t word_of(std::uint16_t tag, Token token) noexcept {
     return std::uint64_t{tag} << tag_at | std::uint64_t{1} << mark_at | static_cast<std::uint32_t>(token);
   }
-  static constexpr Words words_of(const RankedLine& line) noexcept {
+  static constexpr Words words_of(const Line& line) noexcept {
     Words words{};
     for (std::size_t rank = 0; rank < words.size(); ++rank)
       if (line.ranking.tokens[rank] != Ranking::none) words[rank] = word_of(line.tag, line.ranking.tokens[rank]);

@@ -15,7 +15,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/detail/pass_intervals.hpp"
-#include "reprise/loop/pass.hpp"
+#include "reprise/loop/round.hpp"
 #include "reprise/stats/statistics.hpp"
 
 namespace reprise::inline v0 {

@@ -22,9 +22,8 @@
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
 #include "reprise/loop/detail/open_round.hpp"
-#include "reprise/loop/detail/pass_limits.hpp"
+#include "reprise/loop/detail/pass_rows.hpp"
 #include "reprise/loop/detail/sequence.hpp"
-#include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/stats/statistics.hpp"
 
@@ -371,7 +370,7 @@ class Session {
   /// Closes the round. Its pass will not run, so control gives back what it has reserved for that pass.
   void close_round() {
     round_.close();
-    if constexpr (CancellableControl<Control>) control_.cancel();
+    if constexpr (detail::CancellableControl<Control>) control_.cancel();
   }
   /// Calls the strategy, unless it has thrown since the last begin() or rebase(). A strategy that throws may no longer
   /// match the context.

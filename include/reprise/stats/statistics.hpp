@@ -14,45 +14,6 @@
 
 namespace reprise::inline v0 {
 
-/// The numbers of drafted tokens that were sent and that were accepted.
-struct SentTokens {
-  std::uint64_t sent = 0;
-  std::uint64_t accepted = 0;
-
-  /// Returns accepted / sent; 0 if nothing was sent.
-  [[nodiscard]] double acceptance_rate() const noexcept {
-    return sent == 0 ? 0.0 : static_cast<double>(accepted) / static_cast<double>(sent);
-  }
-  SentTokens& operator+=(const SentTokens& other) noexcept {
-    sent += other.sent;
-    accepted += other.accepted;
-    return *this;
-  }
-  friend bool operator==(const SentTokens&, const SentTokens&) = default;
-};
-
-/// The sum of times that the caller has measured, in nanoseconds.
-struct SummedTime {
-  std::uint64_t count = 0;        ///< number of measurements
-  std::uint64_t nanoseconds = 0;  ///< sum of the measurements
-
-  /// Adds one measurement. A negative time counts as 0.
-  void add(std::chrono::nanoseconds time) noexcept {
-    ++count;
-    nanoseconds += static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
-  }
-  /// Returns the mean in nanoseconds; 0 if there are no measurements.
-  [[nodiscard]] double mean() const noexcept {
-    return count == 0 ? 0.0 : static_cast<double>(nanoseconds) / static_cast<double>(count);
-  }
-  SummedTime& operator+=(const SummedTime& other) noexcept {
-    count += other.count;
-    nanoseconds += other.nanoseconds;
-    return *this;
-  }
-  friend bool operator==(const SummedTime&, const SummedTime&) = default;
-};
-
 /// Counts of one generation: the gain and the cost of drafting, and the reasons why drafts were cut. It is a plain
 /// struct of about 640 bytes, without atomics or a clock. It can be copied, added with += and printed
 /// (statistics_text.hpp).
@@ -60,6 +21,45 @@ struct SummedTime {
 /// The counts of a session start at begin() or at its last append(). Session::truncate() reduces `tokens`; the other
 /// counts stay, because that work was done.
 struct Statistics {
+  /// The numbers of drafted tokens that were sent and that were accepted.
+  struct Sent {
+    std::uint64_t sent = 0;
+    std::uint64_t accepted = 0;
+
+    /// Returns accepted / sent; 0 if nothing was sent.
+    [[nodiscard]] double acceptance_rate() const noexcept {
+      return sent == 0 ? 0.0 : static_cast<double>(accepted) / static_cast<double>(sent);
+    }
+    Sent& operator+=(const Sent& other) noexcept {
+      sent += other.sent;
+      accepted += other.accepted;
+      return *this;
+    }
+    friend bool operator==(const Sent&, const Sent&) = default;
+  };
+
+  /// The sum of times that the caller has measured, in nanoseconds.
+  struct Time {
+    std::uint64_t count = 0;        ///< number of measurements
+    std::uint64_t nanoseconds = 0;  ///< sum of the measurements
+
+    /// Adds one measurement. A negative time counts as 0.
+    void add(std::chrono::nanoseconds time) noexcept {
+      ++count;
+      nanoseconds += static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
+    }
+    /// Returns the mean in nanoseconds; 0 if there are no measurements.
+    [[nodiscard]] double mean() const noexcept {
+      return count == 0 ? 0.0 : static_cast<double>(nanoseconds) / static_cast<double>(count);
+    }
+    Time& operator+=(const Time& other) noexcept {
+      count += other.count;
+      nanoseconds += other.nanoseconds;
+      return *this;
+    }
+    friend bool operator==(const Time&, const Time&) = default;
+  };
+
   /// The number of bins of `by_depth`: one for each depth from 1 to 16, and one for all greater depths.
   static constexpr std::size_t depth_count = 17;
 
@@ -73,11 +73,11 @@ struct Statistics {
   std::array<std::uint64_t, cut_count> cuts{};  ///< passes by the reason why their draft was cut; see Cut
   /// Tokens by depth in the draft; by_depth[0] counts those directly after the anchor. Excludes pad rows and auxiliary
   /// tokens.
-  std::array<SentTokens, depth_count> by_depth{};
+  std::array<Sent, depth_count> by_depth{};
   /// Tokens by DraftSource. Includes pad rows and excludes auxiliary tokens.
-  std::array<SentTokens, draft_source_count> by_source{};
-  SummedTime pass_time;      ///< times of the passes that were committed with a time
-  SummedTime drafting_time;  ///< see Session::add_drafting_time()
+  std::array<Sent, draft_source_count> by_source{};
+  Time pass_time;      ///< times of the passes that were committed with a time
+  Time drafting_time;  ///< see Session::add_drafting_time()
 
   /// Returns the mean accepted tokens (MAT), tokens per pass: 1.0 without drafting, 0 before the first pass.
   [[nodiscard]] double mean_accepted_tokens() const noexcept { return ratio(tokens, passes); }
@@ -90,11 +90,11 @@ struct Statistics {
   /// after truncate(), or if a predicate has refused the first pick of a pass.
   [[nodiscard]] std::int64_t passes_saved() const noexcept { return static_cast<std::int64_t>(tokens - passes); }
   [[nodiscard]] std::uint64_t count(Cut cut) const noexcept { return cuts[static_cast<std::size_t>(cut)]; }
-  [[nodiscard]] const SentTokens& from(DraftSource source) const noexcept {
+  [[nodiscard]] const Sent& from(DraftSource source) const noexcept {
     return by_source[static_cast<std::size_t>(source)];
   }
   /// Returns the counts for one depth. Depth 1 is directly after the anchor. All depths above 16 share one count.
-  [[nodiscard]] const SentTokens& at_depth(std::size_t depth) const noexcept { return by_depth[depth_bin(depth)]; }
+  [[nodiscard]] const Sent& at_depth(std::size_t depth) const noexcept { return by_depth[depth_bin(depth)]; }
 
   /// Adds one committed round. Cost: a few additions for each sent node.
   ///
@@ -113,7 +113,7 @@ struct Statistics {
     drafted += outcome.sent.size();
     accepted += outcome.accepted.size();
     padding += pads;
-    SentTokens& from_pads = by_source[static_cast<std::size_t>(DraftSource::padding)];
+    Sent& from_pads = by_source[static_cast<std::size_t>(DraftSource::padding)];
     from_pads.sent += pads;
     for (std::size_t row = 0; row + pads < outcome.sent.size(); ++row) {
       const DraftNode& node = outcome.draft[static_cast<std::size_t>(outcome.sent[row])];

@@ -97,13 +97,13 @@ class JsonFields {
     before_ = ", ";
   }
   /// Writes an object without a name, as an element of an array or after key().
-  void sent(const SentTokens& tokens) {
+  void sent(const Statistics::Sent& tokens) {
     before_ = "{";
     count("sent", tokens.sent);
     count("accepted", tokens.accepted);
     close("}");
   }
-  void element(const SentTokens& tokens) {
+  void element(const Statistics::Sent& tokens) {
     out_.text(before_);
     sent(tokens);
   }
@@ -138,7 +138,7 @@ class TableLines {
     out_.ratio(part, whole);
     out_.text("\n");
   }
-  void sent(std::string_view label, const SentTokens& tokens) {
+  void sent(std::string_view label, const Statistics::Sent& tokens) {
     out_.label(label);
     out_.column(tokens.sent);
     out_.column(tokens.accepted);
@@ -180,7 +180,7 @@ void write_json(const Statistics& statistics, Write&& write) {
   }
   out.close("}");
   out.open("by_depth", "[");
-  for (const SentTokens& tokens : statistics.by_depth) out.element(tokens);
+  for (const Statistics::Sent& tokens : statistics.by_depth) out.element(tokens);
   out.close("]");
   out.count("timed_passes", statistics.pass_time.count);
   out.count("pass_ns", statistics.pass_time.nanoseconds);

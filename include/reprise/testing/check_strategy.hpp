@@ -115,7 +115,7 @@ class StrategyRuns {
     report_.findings[clause].message = why;
   }
   void expect(Clause clause, bool holds, const std::string& otherwise) {
-    Finding& finding = report_.findings[clause];
+    Report::Finding& finding = report_.findings[clause];
     ++finding.checks;
     if (holds || finding.verdict == Verdict::wrong) return;
     finding.verdict = Verdict::wrong;

@@ -16,7 +16,6 @@
 #include "reprise/testing/detail/verifier_runs.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
-#include "reprise/testing/verifier_check.hpp"
 
 namespace reprise::testing {
 

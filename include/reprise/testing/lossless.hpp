@@ -19,19 +19,19 @@
 
 namespace reprise::testing {
 
-/// The result of one run of compare_lossless().
-struct LosslessRun {
-  std::vector<Token> output;
-  std::vector<Token> streamed;  ///< all tokens that the streaming callback received, in order
-  FinishReason finish = FinishReason::none;
-  Statistics statistics;
-  std::string error;  ///< message of the error that generate() returned; empty: none
-};
-
 /// Two runs and their first difference.
 struct LosslessReport {
-  LosslessRun plain;
-  LosslessRun drafted;
+  /// The result of one run of compare_lossless().
+  struct Run {
+    std::vector<Token> output;
+    std::vector<Token> streamed;  ///< all tokens that the streaming callback received, in order
+    FinishReason finish = FinishReason::none;
+    Statistics statistics;
+    std::string error;  ///< message of the error that generate() returned; empty: none
+  };
+
+  Run plain;
+  Run drafted;
   std::size_t position = 0;  ///< index of the first token that differs, in the output or the stream; 0 if none
   std::string message;       ///< describes the first difference; empty: the runs are identical
 
@@ -60,9 +60,9 @@ inline std::size_t first_difference(TokenSpan a, TokenSpan b) noexcept {
 }
 
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, class Predicate>
-LosslessRun run_once(Strategy strategy, Control control, V&& verifier, TokenSpan prompt, const Limits& limits,
-                     Predicate predicate) {
-  LosslessRun run;
+LosslessReport::Run run_once(Strategy strategy, Control control, V&& verifier, TokenSpan prompt, const Limits& limits,
+                             Predicate predicate) {
+  LosslessReport::Run run;
   Session<Strategy, Control> session(std::move(strategy), std::move(control));
   const auto stream = [&](TokenSpan tokens) { run.streamed.insert(run.streamed.end(), tokens.begin(), tokens.end()); };
   auto generation = generate(session, verifier, prompt, limits, stream, predicate);

@@ -30,46 +30,46 @@ struct CurveSettings {
   std::int64_t falling_percent = 3;  ///< the curve falls if a pass with more rows is faster by more than this share
 };
 
-/// The reasons to inspect a curve before using it.
-enum class CurveDoubt : std::uint8_t {
-  noisy,    ///< the times of one shape vary: another program ran, or the device changed its clock
-  falls,    ///< more rows take less time: real if kernels prefer some widths, otherwise noise
-  no_time,  ///< the median is 0 ns or less: the clock is too coarse, or run_pass did not wait for the pass
-  failed,   ///< the engine returned an error; this shape was not measured
-};
-
-struct CurveWarning {
-  CurveDoubt doubt = CurveDoubt::noisy;
-  PassShape shape;
-  std::string message;  ///< the shape, the figures and a suggested remedy
-};
-
-/// A pass shape and its times in nanoseconds. For a pass with a draft, they include the time that it adds to the next
-/// plain pass.
-struct MeasuredPoint {
-  PassShape shape;
-  std::int64_t median = 0;
-  std::int64_t lower_quartile = 0;
-  std::int64_t upper_quartile = 0;
-  [[nodiscard]] std::int64_t spread() const noexcept { return upper_quartile - lower_quartile; }
-};
-
-/// Free text that is written to the JSON of a curve.
-struct CurveOrigin {
-  std::string_view hardware = {};
-  std::string_view model = {};
-  std::string_view date = {};
-  std::string_view command = {};
-};
-
 /// The result of measure_cost_curve(). Warnings do not make it unusable, unless curve() returns an error.
 struct MeasuredCurve {
-  std::vector<MeasuredPoint> points;  ///< sorted by sequences, context and rows
-  std::vector<CurveWarning> warnings;
+  /// The reasons to inspect a curve before using it.
+  enum class Doubt : std::uint8_t {
+    noisy,    ///< the times of one shape vary: another program ran, or the device changed its clock
+    falls,    ///< more rows take less time: real if kernels prefer some widths, otherwise noise
+    no_time,  ///< the median is 0 ns or less: the clock is too coarse, or run_pass did not wait for the pass
+    failed,   ///< the engine returned an error; this shape was not measured
+  };
+
+  struct Warning {
+    Doubt doubt = Doubt::noisy;
+    PassShape shape;
+    std::string message;  ///< the shape, the figures and a suggested remedy
+  };
+
+  /// A pass shape and its times in nanoseconds. For a pass with a draft, they include the time that it adds to the next
+  /// plain pass.
+  struct Point {
+    PassShape shape;
+    std::int64_t median = 0;
+    std::int64_t lower_quartile = 0;
+    std::int64_t upper_quartile = 0;
+    [[nodiscard]] std::int64_t spread() const noexcept { return upper_quartile - lower_quartile; }
+  };
+
+  /// Free text that is written to the JSON of a curve.
+  struct Origin {
+    std::string_view hardware = {};
+    std::string_view model = {};
+    std::string_view date = {};
+    std::string_view command = {};
+  };
+
+  std::vector<Point> points;  ///< sorted by sequences, context and rows
+  std::vector<Warning> warnings;
 
   [[nodiscard]] std::vector<CostPoint> cost_points() const {
     std::vector<CostPoint> all;
-    for (const MeasuredPoint& point : points)
+    for (const Point& point : points)
       all.push_back({point.shape.sequences, point.shape.context, point.shape.rows, static_cast<double>(point.median)});
     return all;
   }
@@ -78,13 +78,12 @@ struct MeasuredCurve {
 
   /// Returns the text of a curve file of version 1 (docs/formats.md). `base_ns` is the median time of the first plain
   /// pass; 0 if there is none.
-  [[nodiscard]] std::string to_json(const CurveOrigin& origin = {}) const {
-    const auto plain = std::find_if(points.begin(), points.end(), [](const MeasuredPoint& point) {
-      return point.shape.rows == point.shape.sequences;
-    });
+  [[nodiscard]] std::string to_json(const Origin& origin) const {
+    const auto plain = std::find_if(points.begin(), points.end(),
+                                    [](const Point& point) { return point.shape.rows == point.shape.sequences; });
     std::string json = R"({"version": 1, "base_ns": )" + std::to_string(plain == points.end() ? 0 : plain->median);
     json += R"(, "points": [)";
-    for (const MeasuredPoint& point : points) {
+    for (const Point& point : points) {
       if (&point != points.data()) json += ", ";
       json += R"({"sequences": )" + std::to_string(point.shape.sequences) + R"(, "context": )" +
               std::to_string(point.shape.context) + R"(, "rows": )" + std::to_string(point.shape.rows) + R"(, "ns": )" +
@@ -97,11 +96,11 @@ struct MeasuredCurve {
   /// Returns a readable text: a header, one line per point, then one line per warning.
   [[nodiscard]] std::string to_string() const {
     std::string text = "sequences context rows: median ns (quartiles)\n";
-    for (const MeasuredPoint& point : points)
+    for (const Point& point : points)
       text += std::to_string(point.shape.sequences) + ' ' + std::to_string(point.shape.context) + ' ' +
               std::to_string(point.shape.rows) + ": " + std::to_string(point.median) + " (" +
               std::to_string(point.lower_quartile) + " to " + std::to_string(point.upper_quartile) + ")\n";
-    for (const CurveWarning& warning : warnings) text += "warning: " + warning.message + '\n';
+    for (const Warning& warning : warnings) text += "warning: " + warning.message + '\n';
     return text;
   }
 
@@ -188,7 +187,7 @@ class CurveRuns {
     if (times.failed) return;
     auto&& answer = run_pass_(shape);
     times.failed = !succeeded(answer);
-    if (times.failed) return warn(CurveDoubt::failed, shape, "the engine answered with an error");
+    if (times.failed) return warn(MeasuredCurve::Doubt::failed, shape, "the engine answered with an error");
     out.push_back(std::chrono::nanoseconds(unwrapped(answer)).count());
   }
   static std::int64_t median(std::vector<std::int64_t> times) {
@@ -199,24 +198,25 @@ class CurveRuns {
   void add_point(const PassShape& shape, std::vector<std::int64_t>& times, std::int64_t more) {
     std::sort(times.begin(), times.end());
     const std::size_t last = times.size() - 1;
-    const MeasuredPoint point{shape, times[last / 2] + more, times[last / 4] + more, times[last - last / 4] + more};
+    const MeasuredCurve::Point point{shape, times[last / 2] + more, times[last / 4] + more,
+                                     times[last - last / 4] + more};
     result_.points.push_back(point);
     if (point.median <= 0)
-      warn(CurveDoubt::no_time, shape,
+      warn(MeasuredCurve::Doubt::no_time, shape,
            "the median is " + std::to_string(point.median) + " ns: use a finer clock, and wait for the pass to end");
     else if (point.spread() > point.median / 100 * settings_.noisy_percent)
-      warn(CurveDoubt::noisy, shape,
+      warn(MeasuredCurve::Doubt::noisy, shape,
            "half of the passes lie within " + std::to_string(point.lower_quartile) + " to " +
                std::to_string(point.upper_quartile) + " ns, the median is " + std::to_string(point.median) +
                ": quieten the machine, fix its clocks, or repeat more often");
   }
-  void warn_if_falling(const MeasuredPoint& fewer, const MeasuredPoint& more) {
+  void warn_if_falling(const MeasuredCurve::Point& fewer, const MeasuredCurve::Point& more) {
     if (more.median >= fewer.median - fewer.median / 100 * settings_.falling_percent) return;
-    warn(CurveDoubt::falls, more.shape,
+    warn(MeasuredCurve::Doubt::falls, more.shape,
          std::to_string(more.median) + " ns, and " + std::to_string(fewer.median) + " ns for " +
              std::to_string(fewer.shape.rows) + " rows: measure again; if it stays, kernels prefer this width");
   }
-  void warn(CurveDoubt doubt, const PassShape& shape, const std::string& why) {
+  void warn(MeasuredCurve::Doubt doubt, const PassShape& shape, const std::string& why) {
     result_.warnings.push_back({doubt, shape,
                                 std::to_string(shape.rows) + " rows of " + std::to_string(shape.sequences) +
                                     " sequences at context " + std::to_string(shape.context) + ": " + why});

@@ -21,18 +21,18 @@ inline const char* to_string(Verdict verdict) noexcept {
   return names[static_cast<std::size_t>(verdict)];
 }
 
-/// The result for one clause of a contract.
-struct Finding {
-  std::string clause;  ///< clause, or range of clauses, in core/verifier.hpp or core/strategy.hpp
-  std::string what;    ///< the situation that was tried
-  Verdict verdict = Verdict::skipped;
-  std::size_t checks = 0;     ///< number of comparisons
-  std::size_t near_ties = 0;  ///< number of differences within epsilon; each of them ends its run
-  std::string message;        ///< the first of the worst differences, why the clause was skipped, or a remark
-};
-
 /// The findings of a conformance check, in the order of the checks.
 struct Report {
+  /// The result for one clause of a contract.
+  struct Finding {
+    std::string clause;  ///< clause, or range of clauses, in core/verifier.hpp or core/strategy.hpp
+    std::string what;    ///< the situation that was tried
+    Verdict verdict = Verdict::skipped;
+    std::size_t checks = 0;     ///< number of comparisons
+    std::size_t near_ties = 0;  ///< number of differences within epsilon; each of them ends its run
+    std::string message;        ///< the first of the worst differences, why the clause was skipped, or a remark
+  };
+
   std::vector<Finding> findings;
 
   /// Adds a finding, which is exact until a difference is noted.
@@ -80,6 +80,21 @@ struct Report {
     }
     return text;
   }
+};
+
+/// The settings of check_verifier().
+struct VerifierCheck {
+  std::size_t tokens = 32;  ///< tokens to decode in each run
+  /// A drafted chain has up to about this many right tokens, and up to about as many wrong ones. Trees can have more
+  /// nodes.
+  std::size_t max_draft = 4;
+  std::size_t mixed_runs = 8;  ///< runs that mix variations at random; for trees, the same number in addition
+  double epsilon = 0;          ///< a difference is a near tie if the pick's margin (MarginVerifier) is at most this
+  /// Maximum total variation distance between distributions with and without draft. The sum of a distribution's weights
+  /// may differ from 1 by as much.
+  double tolerance = 1e-3;
+  bool sampled = false;  ///< picks come from a sampler whose state truncate() does not restore
+  std::uint64_t seed = 1;
 };
 
 }  // namespace reprise::testing

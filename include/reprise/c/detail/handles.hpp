@@ -25,7 +25,7 @@
 #include "reprise/history/snapshot.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/loop/follower.hpp"
-#include "reprise/loop/pass.hpp"
+#include "reprise/loop/round.hpp"
 #include "reprise/speculator.hpp"
 #include "reprise/stats/statistics.hpp"
 #include "reprise/stats/statistics_text.hpp"

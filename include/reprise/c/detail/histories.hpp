@@ -16,8 +16,8 @@
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/history_types.hpp"
-#include "reprise/history/next_token_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
 #include "reprise/index/next_token_counts.hpp"
 
 /// \file The functions of histories in the C interface.
@@ -47,7 +47,7 @@ namespace reprise::inline v0::c {
   if (prompt_count > tokens.size())
     return Error{ErrorCode::size_out_of_range, "prompt_count is larger than the number of tokens", prompt_count,
                  tokens.size()};
-  const std::uint32_t vocabulary = std::min(history.store.options().vocabulary, HistoryWord::most_tokens);
+  const std::uint32_t vocabulary = std::min(history.store.options().vocabulary, detail::HistoryWord::most_tokens);
   for (const Token token : tokens)
     if (static_cast<std::uint32_t>(token) >= vocabulary)
       return Error{ErrorCode::token_out_of_range, "a token is outside the vocabulary of the history",
@@ -66,7 +66,7 @@ namespace reprise::inline v0::c {
   if (!bytes) return bytes.error();
   const bool counted = history.next_tokens.lines() != 0;
   needed = snapshot_bytes_of(history.store);
-  if (counted) needed += SnapshotFormat::section_header_bytes + next_token_bytes(history.next_tokens);
+  if (counted) needed += detail::SnapshotFormat::section_header_bytes + next_token_bytes(history.next_tokens);
   if (needed > room)
     return Error{ErrorCode::out_of_room, "the buffer is too small for the snapshot: provide the bytes needed", needed,
                  room};

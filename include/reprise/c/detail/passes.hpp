@@ -15,7 +15,7 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/loop/pass.hpp"
+#include "reprise/loop/round.hpp"
 
 /// \file The rounds of followers and sessions in the C interface.
 namespace reprise::inline v0::c {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <span>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/corpus/detail/corpus_format.hpp"
 #include "reprise/corpus/detail/corpus_view.hpp"

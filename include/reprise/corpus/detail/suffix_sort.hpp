@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/prefetch.hpp"
 
 /// \file Sorts places of a text by the tokens that follow. The order is that of a corpus: the first `depth` tokens

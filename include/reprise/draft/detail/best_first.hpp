@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/probability.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/live_matches.hpp"
 #include "reprise/draft/detail/origin_runs.hpp"

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/draft_model.hpp"
 

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 

@@ -59,4 +59,16 @@ constexpr std::uint64_t crc64(std::span<const std::byte> bytes) noexcept {
   return ~crc;
 }
 
+/// The constants of the format.
+struct SnapshotFormat {
+  /// The first byte is not ASCII, and the line endings reveal a transfer in text mode. Modelled on the PNG signature.
+  static constexpr std::array<std::uint8_t, 8> magic = {0x93, 'R', 'P', 'S', '\r', '\n', 0x1a, '\n'};
+  static constexpr std::uint32_t byte_order = 0x01020304;
+  static constexpr std::uint32_t version = 1;
+  static constexpr std::size_t header_bytes = 48;
+  static constexpr std::size_t section_header_bytes = 28;
+  /// The maximum number of sections, small enough for comparing all pairs.
+  static constexpr std::size_t most_sections = 64;
+};
+
 }  // namespace reprise::detail

@@ -65,7 +65,7 @@ class IndexedSegments {
 
   // For readers.
 
-  [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
+  [[nodiscard]] detail::HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
   /// Returns the use count of the segment that contains this slot.
   [[nodiscard]] std::atomic<std::uint8_t>& use_count(Slot slot) const noexcept { return text_.info_of(slot).use_count; }
@@ -124,7 +124,7 @@ class IndexedSegments {
   }
 
   /// Stores a token after the last one. Takes a new segment if necessary, which may evict text.
-  void store(HistoryWord word, SequenceTag sequence) noexcept {
+  void store(detail::HistoryWord word, SequenceTag sequence) noexcept {
     if (segment_ != nowhere && text_.info(segment_).sequence != sequence) segment_ = nowhere;
     if (segment_ == nowhere || text_.info(segment_).used == Size) {
       const Slot next = take_segment(sequence);
@@ -245,7 +245,7 @@ class IndexedSegments {
     std::uint32_t agreements = 0;
     const std::size_t compared = std::min(end.size(), most_compared);
     for (std::size_t i = 0; i < compared; ++i) {
-      const HistoryWord word = text_.word(slot);
+      const detail::HistoryWord word = text_.word(slot);
       if (word.empty()) break;
       agreements |= std::uint32_t{word.token() == end[end.size() - 1 - i]} << i;
       if (slot % Size == 0 && (agreements & (agreements + 1)) != 0) break;
@@ -269,13 +269,13 @@ class IndexedSegments {
     std::size_t known = 0;
     const auto first = static_cast<Slot>(segment * Size);
     for (Slot slot = text_.before(first); slot != nowhere && known + 1 < end.size(); slot = text_.before(slot)) {
-      const HistoryWord word = text_.word(slot);
+      const detail::HistoryWord word = text_.word(slot);
       if (word.empty()) break;
       end[end.size() - 1 - known++] = word.token();
     }
     for (std::size_t i = 0; i < text_.info(segment).used; ++i) {
       const auto slot = static_cast<Slot>(first + i);
-      const HistoryWord word = text_.word(slot);
+      const detail::HistoryWord word = text_.word(slot);
       if (word.empty()) {
         known = 0;
         continue;

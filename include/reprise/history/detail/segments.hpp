@@ -54,7 +54,7 @@ class Segments {
     made.count_ = segments;
     for (std::size_t i = 0; i < segments; ++i) {
       for (std::atomic<std::uint32_t>& word : made.words_[i].at)
-        word.store(HistoryWord().bits(), std::memory_order_relaxed);
+        word.store(detail::HistoryWord().bits(), std::memory_order_relaxed);
       made.push_back(static_cast<Slot>(i));
     }
     return made;
@@ -65,8 +65,8 @@ class Segments {
   [[nodiscard]] const Info& info(std::size_t segment) const noexcept { return info_[segment]; }
   [[nodiscard]] Info& info_of(Slot slot) const noexcept { return info_[slot / Size]; }
 
-  [[nodiscard]] HistoryWord word(Slot slot) const noexcept {
-    return HistoryWord::from_bits(stored(slot).load(std::memory_order_acquire));
+  [[nodiscard]] detail::HistoryWord word(Slot slot) const noexcept {
+    return detail::HistoryWord::from_bits(stored(slot).load(std::memory_order_acquire));
   }
   [[nodiscard]] const void* address(Slot slot) const noexcept { return &stored(slot); }
   /// Returns the slot after this one in its sequence, or `nowhere`. The returned slot may be empty.
@@ -84,7 +84,7 @@ class Segments {
 
   // For the writer alone.
 
-  void set(Slot slot, HistoryWord word) noexcept { stored(slot).store(word.bits(), std::memory_order_release); }
+  void set(Slot slot, detail::HistoryWord word) noexcept { stored(slot).store(word.bits(), std::memory_order_release); }
   void link(Slot from, Slot to) noexcept {
     info_[from].next.store(to, std::memory_order_relaxed);
     info_[to].previous.store(from, std::memory_order_relaxed);
@@ -103,7 +103,7 @@ class Segments {
     for (std::size_t i = 0; i < gone.used; ++i) {
       const auto slot = static_cast<Slot>(segment * Size + i);
       tokens += word(slot).empty() ? 0 : 1;
-      set(slot, HistoryWord());
+      set(slot, detail::HistoryWord());
     }
     gone.use_count.store(0, std::memory_order_relaxed);
     gone.used = 0;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/snapshot.hpp"
@@ -57,7 +57,7 @@ class RunView {
 
  private:
   template <class Visit>
-  friend Result<void> for_each_run(SnapshotCursor section, Visit visit) noexcept;
+  friend Result<void> for_each_run(SnapshotReader::Cursor section, Visit visit) noexcept;
   constexpr RunView(std::uint64_t sequence, std::span<const std::byte> words,
                     std::span<const std::byte> use_counts) noexcept
       : sequence_(sequence), words_(words), use_counts_(use_counts) {}
@@ -89,7 +89,7 @@ void write_run(SnapshotWriter& writer, R&& run) noexcept {
 ///
 /// Cost: a pass over the words, plus the cost of the visits; no allocation.
 template <class Visit>
-[[nodiscard]] Result<void> for_each_run(SnapshotCursor section, Visit visit) noexcept {
+[[nodiscard]] Result<void> for_each_run(SnapshotReader::Cursor section, Visit visit) noexcept {
   while (section.left() != 0) {
     const Error forged = {ErrorCode::snapshot_forged,
                           "a run of the snapshot breaks the rules of the format, though its checksum is right: do "

@@ -39,7 +39,7 @@ void write_table(SnapshotWriter& writer, const Table& table) noexcept {
 /// Checks whether `table` can load a section. Errors: other_table, snapshot_forged and token_out_of_range, with the
 /// values that load_next_tokens() documents.
 template <class Section, class Table>
-[[nodiscard]] Result<void> check_table(SnapshotCursor section, const Table& table) noexcept {
+[[nodiscard]] Result<void> check_table(SnapshotReader::Cursor section, const Table& table) noexcept {
   const auto forged = [](std::size_t at) {
     return Error{ErrorCode::snapshot_forged,
                  "a table in the snapshot breaks the rules of the format, though its checksum is right: do not trust "

@@ -17,11 +17,8 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/loop/detail/accepted_path.hpp"
-#include "reprise/loop/detail/pass_limits.hpp"
-#include "reprise/loop/detail/select_nodes.hpp"
+#include "reprise/loop/detail/pass_rows.hpp"
 #include "reprise/loop/detail/sequence.hpp"
-#include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"
 
 namespace reprise::inline v0::detail {

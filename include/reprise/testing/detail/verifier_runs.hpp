@@ -15,7 +15,6 @@
 #include "reprise/testing/detail/verifier_probe.hpp"
 #include "reprise/testing/detail/verifier_trace.hpp"
 #include "reprise/testing/report.hpp"
-#include "reprise/testing/verifier_check.hpp"
 
 namespace reprise::testing {
 
@@ -48,7 +47,7 @@ class VerifierRuns {
     if (report_.findings.back().message.empty()) report_.findings.back().message = std::move(message);
   }
   void count_checks(std::size_t further = 0) { report_.findings.back().checks += probe_.take_checks() + further; }
-  [[nodiscard]] const Finding& finding() const noexcept { return report_.findings.back(); }
+  [[nodiscard]] const Report::Finding& finding() const noexcept { return report_.findings.back(); }
 
   /// Runs once, with the steps that `choose(p)` returns. Position p begins at 0, and advances by the tokens that the
   /// step can commit.
