@@ -54,7 +54,7 @@ void append(benchmark::State& state, std::size_t sequence_size) {
   for (auto step : state) remember(memory, tokens, sequence_size);
   report_tokens(state, tokens.size(), 0);
   state.counters.erase("bytes/token");
-  const HistoryCounts& counts = memory.counts();
+  const HistoryStore::Counts& counts = memory.counts();
   state.counters["bytes/held_token"] =
       static_cast<double>(memory.memory_bytes()) / static_cast<double>(counts.stored - counts.evicted);
   state.counters["duplicates"] =

@@ -3,6 +3,7 @@
 // The correct version of the other files here. If it did not compile, their failures would prove nothing.
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/generate.hpp"
+#include "support/archetypes.hpp"
 
 void control() {
   reprise::Session<reprise::archetype::Strategy> session;

@@ -2,6 +2,7 @@
 // The DraftControl concept from both sides, and SendAll. A near miss must also fail with a readable message; see
 // tests/compile_fail.
 #include "reprise/core/control.hpp"
+#include "support/archetypes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -26,7 +26,7 @@ const Tokens four = {10, 11, 12, 13};
 const std::vector<NodeIndex> parents = {-1, -1, 0, 1};
 const std::vector<float> likely = {0.25F, 0.5F, 0.5F, 0.75F};
 
-ExternalDrafter with(const ExternalNodes& nodes) {
+ExternalDrafter with(const ExternalDrafter::Nodes& nodes) {
   ExternalDrafter strategy;
   EXPECT_TRUE(strategy.set(nodes));
   return strategy;
@@ -129,7 +129,7 @@ TEST(ExternalDrafter, LeavesARepeatedChildOut) {
   }
 }
 TEST(ExternalDrafter, RefusesWhatMakesNoSenseAndThenDraftsNothing) {
-  const auto refused = [](const ExternalNodes& nodes, std::string_view why) {
+  const auto refused = [](const ExternalDrafter::Nodes& nodes, std::string_view why) {
     ExternalDrafter strategy = with({.tokens = four});
     const auto set = strategy.set(nodes);
     ASSERT_FALSE(set) << why;

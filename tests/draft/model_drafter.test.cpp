@@ -21,12 +21,17 @@
 #include "reprise/testing/check_strategy.hpp"
 #include "reprise/testing/lossless.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/scripted_verifier.hpp"
+#include "support/archetypes.hpp"
 #include "support/lent_context.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/toy_model.hpp"
 
 namespace reprise::model_drafter_test {
 namespace {
+
+static_assert(DistributionStrategy<ModelDrafter<archetype::Model>>);
+static_assert(ReservableStrategy<ModelDrafter<archetype::Model>> && RebasableStrategy<ModelDrafter<archetype::Model>>);
+static_assert(MeasurableStrategy<ModelDrafter<archetype::Model>>);
 
 using testing::ToyModel;
 using Tokens = std::vector<Token>;

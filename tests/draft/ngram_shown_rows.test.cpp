@@ -74,7 +74,7 @@ TEST(NgramShownRows, OfARoundAreKeptFromTheSecondRowOn) {
   LentNgram<> drafter = drafter_with({}, {90, 80, 1, 2});
   run_refused_round(drafter, 3, {50, 51});
   EXPECT_TRUE(std::all_of(drafter.strategy().rows().begin(), drafter.strategy().rows().end(),
-                          [](const RankedRow& row) { return row.last == Ranking::none; }));
+                          [](const RankedRows::Row& row) { return row.last == Ranking::none; }));
   drafter.observe(Tokens{1, 2});
   run_refused_round(drafter, 3, {60, 61});
   drafter.observe(Tokens{70, 71, 72, 1, 2});
@@ -178,10 +178,10 @@ TEST(NgramShownRows, AreCountedAsMemory) {
     LentNgram<> drafter = drafter_with({.row_bytes = bytes}, {90, 80, 1, 2});
     const std::size_t before = drafter.memory_bytes();
     run_refused_round(drafter, 3, {50});
-    EXPECT_EQ(drafter.memory_bytes() - before, bytes / sizeof(RankedRow) * sizeof(RankedRow));
+    EXPECT_EQ(drafter.memory_bytes() - before, bytes / sizeof(RankedRows::Row) * sizeof(RankedRows::Row));
     drafter.learn_row(Tokens{1, 3}, Tokens{60});
-    EXPECT_EQ(drafter.memory_bytes() - before, bytes / sizeof(RankedRow) * sizeof(RankedRow));
-    EXPECT_EQ(drafter.strategy().rows().size(), bytes / sizeof(RankedRow));
+    EXPECT_EQ(drafter.memory_bytes() - before, bytes / sizeof(RankedRows::Row) * sizeof(RankedRows::Row));
+    EXPECT_EQ(drafter.strategy().rows().size(), bytes / sizeof(RankedRows::Row));
   }
   LentNgram<> drafter = drafter_with({}, {90, 80, 1, 2});
   const std::size_t before = drafter.memory_bytes();
@@ -277,7 +277,7 @@ void expect_learns_rows(Strategy strategy, const NgramDrafter<>& (*inner)(const 
   testing::Lent<Strategy> lent(std::move(strategy));
   const auto kept = [&] {
     const auto rows = inner(lent.strategy()).rows();
-    return std::count_if(rows.begin(), rows.end(), [](const RankedRow& row) { return row.last == 2; });
+    return std::count_if(rows.begin(), rows.end(), [](const RankedRows::Row& row) { return row.last == 2; });
   };
   lent.begin(Tokens{90, 1, 2});
   EXPECT_EQ(lent->top_k_wanted(), 8U);
@@ -301,7 +301,7 @@ TEST(NgramShownRows, PassThroughCombinators) {
   });
   using Gate = RepetitionGate<NgramDrafter<>>;
   Gate gate{NgramDrafter<>()};
-  gate.override_with(GateOverride::open);
+  gate.override_with(true);
   static_assert(RowLearner<Gate> && RowLearner<Union> && !RowLearner<RepetitionGate<PromptLookupDrafter<>>>);
 }
 

@@ -13,6 +13,7 @@
 
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "support/archetypes.hpp"
 #include "support/lent_context.hpp"
 #include "support/naive_index.hpp"
 #include "support/streams.hpp"

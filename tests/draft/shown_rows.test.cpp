@@ -170,7 +170,7 @@ TEST(ShownRows, AreThoseOfANaiveReference) {
     ASSERT_LE(missing(rows, model, vocabulary), 2U) << "rows with the same place";
     ASSERT_FALSE(HasFailure()) << seed;
     std::size_t listed = 0;
-    for (const RankedRow& row : rows.rows()) {
+    for (const RankedRows::Row& row : rows.rows()) {
       if (row.last == none) continue;
       ++listed;
       ASSERT_EQ(model.latest().at({row.before_last, row.last}), row.ranking);
@@ -185,9 +185,9 @@ TEST(ShownRows, OfASmallTableAreThoseOfTheirContext) {
   std::size_t found = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed);
-    ShownRows rows(sizeof(RankedRow) * (1 + random.below(20)));
+    ShownRows rows(sizeof(RankedRows::Row) * (1 + random.below(20)));
     rows.reserve();
-    EXPECT_LE(rows.memory_bytes(), 20 * sizeof(RankedRow));
+    EXPECT_LE(rows.memory_bytes(), 20 * sizeof(RankedRows::Row));
     Model model;
     const Tokens context = {1, 2};
     for (int round = 0; round < 60; ++round) {
@@ -269,7 +269,7 @@ TEST(ShownRows, OfNegativeTokensAreNotKept) {
   rows.keep(-7, 4, ranking_of({7}));
   EXPECT_EQ(rows.after(-7, 4), nullptr);
   EXPECT_TRUE(std::all_of(rows.rows().begin(), rows.rows().end(),
-                          [](const RankedRow& row) { return row.last >= none && row.before_last >= none; }));
+                          [](const RankedRows::Row& row) { return row.last >= none && row.before_last >= none; }));
 }
 
 /// Nodes from 64 on are not followed: NgramDrafter drafts no more than 64.
@@ -296,7 +296,7 @@ TEST(ShownRows, AreNotKeptWithoutMemory) {
   pass.context = {1};
   pass.pick = 5;
   pass.show(anchor_parent, {5, 6});
-  for (const std::size_t bytes : {std::size_t{0}, sizeof(RankedRow) - 1}) {
+  for (const std::size_t bytes : {std::size_t{0}, sizeof(RankedRows::Row) - 1}) {
     ShownRows rows(bytes);
     EXPECT_FALSE(rows.any());
     rows.reserve();
@@ -352,7 +352,7 @@ TEST(ShownRows, AreForgottenByClear) {
   EXPECT_EQ(rows.after(none, 2), nullptr);
   EXPECT_EQ(rows.after(1, 2), nullptr);
   EXPECT_TRUE(
-      std::all_of(rows.rows().begin(), rows.rows().end(), [](const RankedRow& row) { return row == RankedRow(); }));
+      std::all_of(rows.rows().begin(), rows.rows().end(), [](const RankedRows::Row& row) { return row == RankedRows::Row(); }));
   EXPECT_GT(rows.memory_bytes(), 0U) << "the memory is kept";
   rows.learn({}, pass.outcome());
   EXPECT_FALSE(rows.any()) << "no context, no row";
@@ -360,11 +360,11 @@ TEST(ShownRows, AreForgottenByClear) {
 
 }  // namespace
 TEST(ShownRows, TakeNoMoreThanTheirBytes) {
-  for (const std::size_t bytes : {std::size_t{0}, sizeof(RankedRow) - 1, sizeof(RankedRow), std::size_t{1000}}) {
+  for (const std::size_t bytes : {std::size_t{0}, sizeof(RankedRows::Row) - 1, sizeof(RankedRows::Row), std::size_t{1000}}) {
     ShownRows rows(bytes);
     rows.reserve();
     EXPECT_LE(rows.memory_bytes(), bytes);
-    EXPECT_EQ(rows.rows().size(), bytes / sizeof(RankedRow));
+    EXPECT_EQ(rows.rows().size(), bytes / sizeof(RankedRows::Row));
   }
 }
 

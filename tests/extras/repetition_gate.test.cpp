@@ -167,15 +167,15 @@ TEST(RepetitionGate, LooksAtThePromptOnlyUnlessItIsTold) {
 TEST(RepetitionGate, CanBeOverriddenForOneSequence) {
   auto strategy = gate();
   strategy.begin(distinct(20));
-  strategy->override_with(GateOverride::open);
+  strategy->override_with(true);
   EXPECT_THAT(strategy.propose().tokens(), ElementsAre(1));
   strategy.begin(Tokens(20, 1));
   EXPECT_TRUE(strategy->open());
-  strategy->override_with(GateOverride::closed);
+  strategy->override_with(false);
   EXPECT_THAT(strategy.propose().tokens(), IsEmpty());
-  strategy->override_with(GateOverride::none);
+  strategy->override_with(std::nullopt);
   EXPECT_TRUE(strategy->open());
-  strategy->override_with(GateOverride::closed);
+  strategy->override_with(false);
   strategy.begin(Tokens(20, 1));
   EXPECT_TRUE(strategy->open()) << "another sequence";
 }
@@ -183,10 +183,10 @@ TEST(RepetitionGate, CanBeOverriddenForOneSequence) {
 TEST(RepetitionGate, KeepsAnOverrideThroughRebase) {
   testing::Lent strategy{RepetitionGate(testing::Keeping{})};
   strategy.begin(Tokens(20, 1));
-  strategy->override_with(GateOverride::closed);
+  strategy->override_with(false);
   strategy.rebase(Tokens(30, 1));
   EXPECT_FALSE(strategy->open());
-  strategy->override_with(GateOverride::none);
+  strategy->override_with(std::nullopt);
   EXPECT_EQ(strategy->score(), Probability::ratio(27, 28));
   strategy.rebase(distinct(30));
   EXPECT_FALSE(strategy->open());

@@ -84,7 +84,7 @@ TEST(TokenTable, KnowsNothingAtFirst) {
   const TokenTable table = table_of(1);
   for (Token token = -1000; token < 1000; ++token) EXPECT_FALSE(table.find(Tokens{token}));
   EXPECT_EQ(table.size(), 0U);
-  EXPECT_EQ(table.counts(), TokenTableCounts());
+  EXPECT_EQ(table.counts(), TokenTable::Counts());
 }
 
 TEST(TokenTable, LearnsNothingFromTextsNoLongerThanAnNgram) {
@@ -234,12 +234,12 @@ TEST(TokenTable, CountsWhatBecameOfNgrams) {
   table.learn(Tokens{1, 2});
   table.learn(Tokens{1, 2});
   table.learn(Tokens{1, 3});
-  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 1, .renewed = 1, .changed = 1}));
+  EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 1, .renewed = 1, .changed = 1}));
   for (const Token token : {11, 12, 13}) table.learn(Tokens{token, 1});
   EXPECT_EQ(table.counts().evicted, 0U);
   EXPECT_EQ(table.size(), 4U);
   table.learn(Tokens{14, 1});
-  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 5, .renewed = 1, .changed = 1, .evicted = 1}));
+  EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 5, .renewed = 1, .changed = 1, .evicted = 1}));
   EXPECT_EQ(table.size(), 4U);
   EXPECT_EQ(table.find(Tokens{1}), Found());
 }
@@ -260,7 +260,7 @@ TEST(TokenTable, ForgetsEverythingWhenAsked) {
   table.clear();
   EXPECT_EQ(table.find(Tokens{1, 2}), Found());
   EXPECT_EQ(table.size(), 0U);
-  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 2, .cleared = 1}));
+  EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 2, .cleared = 1}));
   table.learn(Tokens{1, 2, 3});
   EXPECT_EQ(table.find(Tokens{1, 2}), Found(3));
   EXPECT_EQ(table.size(), 1U);

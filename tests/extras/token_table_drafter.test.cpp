@@ -208,7 +208,7 @@ TEST(TokenTableDrafter, WritesWhatItObservesWhereItIsTold) {
   Lent writer = lent(&table, {.learn_into = &table});
   writer.begin(Tokens{1, 2, 3});
   writer.observe(Tokens{4, 5}, Origin::output);
-  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 3})) << "each token once";
+  EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 3})) << "each token once";
   EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 4, 5)) << "what one has seen, another drafts";
   writer.begin(Tokens{4, 5, 6});
   EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 4, 5, 6)) << "and remembers";
@@ -232,9 +232,9 @@ TEST(TokenTableDrafter, LearnsTheTokensThatARebasedContextHasOfItsOwn) {
   Lent writer = lent(&table, {.learn_into = &table});
   writer.begin(Tokens{1, 2, 3, 4, 5});
   writer.rebase(Tokens{1, 2, 3, 4, 5});
-  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 3})) << "nothing is new";
+  EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 3})) << "nothing is new";
   writer.rebase(Tokens{1, 2, 3, 7, 8});
-  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 4, .changed = 1}));
+  EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 4, .changed = 1}));
   EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 7, 8));
 }
 

@@ -308,7 +308,7 @@ TEST(MemorySnapshot, WithoutASectionLeavesItsPartAlone) {
   ASSERT_TRUE(SnapshotWriter(bytes, some_tokenizer).finish());
   ASSERT_TRUE(load_history(bytes, some_tokenizer, memory, calibration));
   EXPECT_EQ(calibration, testing::taught_state(1));
-  EXPECT_EQ(memory.counts(), HistoryCounts());
+  EXPECT_EQ(memory.counts(), HistoryStore::Counts());
 }
 
 TEST(MemorySnapshot, IsTakenAsFarAsTheOptionsOfTheMemorySay) {
@@ -402,7 +402,7 @@ struct Untouched {
   HistoryStore memory = make(20'000);
   CalibrationState calibration = testing::taught_state(2);
   Bytes before;
-  HistoryCounts counts;
+  HistoryStore::Counts counts;
 };
 
 Bytes small_snapshot() {
@@ -484,7 +484,7 @@ TEST(ForgedMemorySnapshot, WithATokenOutsideTheVocabularyIsRefusedBeforeAnything
   live(memory, random, 3);
   CalibrationState calibration = testing::taught_state(2);
   const Bytes before = saved(memory, calibration);
-  const HistoryCounts counts = memory.counts();
+  const HistoryStore::Counts counts = memory.counts();
   for (const Token token : {1000, 1001, 0x7ffffffe}) {
     const auto loaded = load_history(snapshot_of({1, 2, 3, token, 5}), some_tokenizer, memory, calibration);
     ASSERT_FALSE(loaded);

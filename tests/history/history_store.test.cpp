@@ -477,7 +477,7 @@ TEST(HistoryStore, IsEmptyAfterClear) {
   remember(memory, tokens);
   memory.clear();
   EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), IsEmpty());
-  EXPECT_EQ(memory.counts(), HistoryCounts());
+  EXPECT_EQ(memory.counts(), HistoryStore::Counts());
   remember(memory, tokens);
   EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), ::testing::SizeIs(1));
 }

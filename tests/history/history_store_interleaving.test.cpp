@@ -75,7 +75,7 @@ class Theatre {
     return fault;
   }
 
-  [[nodiscard]] const HistoryCounts& counts() const { return memory_.counts(); }
+  [[nodiscard]] const HistoryStore::Counts& counts() const { return memory_.counts(); }
   std::uint64_t matches = 0;       ///< found by readers after a step
   std::uint64_t late_reads = 0;    ///< places read by readers that found them after an earlier step
   std::uint64_t late_changes = 0;  ///< late reads whose token had changed or was removed

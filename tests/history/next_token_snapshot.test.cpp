@@ -266,9 +266,9 @@ TEST(NextTokenSnapshot, WithWrongWordsGivesWrongCountsOnly) {
     ++loaded;
     ASSERT_EQ(testing::check_words(table), "");
     for (Token last = 0; last < 50; ++last) {
-      const NextTokens next = table.next(last);
+      const NextTokenCounts::NextTokens next = table.next(last);
       ASSERT_EQ(testing::check_next(next), "");
-      for (const NextToken& token : next.listed()) ASSERT_LT(token.token, 1000);
+      for (const NextTokenCounts::NextToken& token : next.listed()) ASSERT_LT(token.token, 1000);
       table.add(last, last + 1, last + 2);
     }
     ASSERT_EQ(testing::check_words(table), "");

@@ -21,7 +21,7 @@ using testing::Random;
 using testing::same_rows;
 using testing::some_table_key;
 using testing::some_tokenizer;
-using Rows = std::vector<RankedRow>;
+using Rows = std::vector<RankedRows::Row>;
 
 RankedRows empty_table(std::size_t lines, std::uint64_t key = some_table_key) {
   return RankedRows::make({.max_bytes = RankedRows::line_bytes * lines, .key = key, .vocabulary = 1000}).value();

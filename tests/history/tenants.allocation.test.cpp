@@ -27,11 +27,11 @@ TEST(TenantAllocations, NoneToFindToUseAndToClose) {
   ASSERT_TRUE(all);
   ASSERT_TRUE(all->open(1, 11));
   const std::vector<Token> tokens(500, 3);
-  const std::vector<RankedRow> rows = {{.last = 1, .ranking = Ranking(tokens)}};
+  const std::vector<RankedRows::Row> rows = {{.last = 1, .ranking = Ranking(tokens)}};
   std::size_t allocations = 1;
   {
     const AllocationWatch watch;
-    Tenant* const tenant = all->find(1);
+    TenantHistories::Tenant* const tenant = all->find(1);
     tenant->history.begin_sequence(1);
     tenant->history.append(tokens, Origin::output);
     tenant->history.end_sequence();
@@ -56,7 +56,7 @@ TEST(TenantAllocations, AnErrorWhereOneFailsAndNobodyElseIsTouched) {
   }
   auto all = TenantHistories::make(small());
   ASSERT_TRUE(all);
-  const Tenant* const one = *all->open(1, 11);
+  const TenantHistories::Tenant* const one = *all->open(1, 11);
   std::size_t failed = 0;
   for (bool opened = false; !opened;) {
     const AllocationWatch watch(failed + 1);

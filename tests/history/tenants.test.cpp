@@ -26,13 +26,13 @@ TenantHistories make(std::size_t tenants, std::size_t max_bytes = 20'000) {
   return std::move(*made);
 }
 
-void remember(Tenant& tenant, const Tokens& tokens) {
+void remember(TenantHistories::Tenant& tenant, const Tokens& tokens) {
   tenant.history.begin_sequence(1);
   tenant.history.append(tokens, Origin::output);
   tenant.history.end_sequence();
 }
 
-std::size_t found(const Tenant& tenant, const Tokens& end) {
+std::size_t found(const TenantHistories::Tenant& tenant, const Tokens& end) {
   std::array<HistoryStore::HistoryMatch, HistoryStore::most_matches> matches;
   return tenant.history.find(end, matches);
 }
@@ -48,13 +48,13 @@ TEST(TenantHistories, KnowOnlyWhoWasOpened) {
 
 TEST(TenantHistories, KeepWhatTenantsSayApart) {
   TenantHistories all = make(3);
-  Tenant& one = **all.open(1, 11);
-  Tenant& two = **all.open(2, 22);
+  TenantHistories::Tenant& one = **all.open(1, 11);
+  TenantHistories::Tenant& two = **all.open(2, 22);
   remember(one, {1, 2, 3, 4});
   one.calibration.lessons = 5;
   EXPECT_EQ(found(one, {2, 3}), 1U);
   EXPECT_EQ(found(two, {2, 3}), 0U);
-  EXPECT_EQ(two.history.counts(), HistoryCounts());
+  EXPECT_EQ(two.history.counts(), HistoryStore::Counts());
   EXPECT_EQ(two.calibration, CalibrationState());
 }
 
@@ -66,11 +66,11 @@ TEST(TenantHistories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
   options.history.key = 99;
   auto all = TenantHistories::make(options);
   ASSERT_TRUE(all);
-  Tenant& one = **all->open(1, 11);
-  Tenant& two = **all->open(2, 22);
+  TenantHistories::Tenant& one = **all->open(1, 11);
+  TenantHistories::Tenant& two = **all->open(2, 22);
   EXPECT_EQ(one.history.options().key, 11U);
   EXPECT_EQ(two.history.options().key, 22U);
-  for (const Tenant* tenant : {&one, &two}) {
+  for (const TenantHistories::Tenant* tenant : {&one, &two}) {
     EXPECT_FALSE(tenant->history.options().prompts);
     EXPECT_TRUE(tenant->history.options().outputs);
     EXPECT_LE(tenant->history.memory_bytes(), 30'000U);
@@ -89,8 +89,8 @@ TEST(TenantHistories, HaveATableOfNextTokensIfTheOptionsSaySo) {
   auto all = TenantHistories::make(options);
   ASSERT_TRUE(all);
   const std::size_t places = all->memory_bytes();
-  Tenant& one = **all->open(1, 11);
-  Tenant& two = **all->open(2, 22);
+  TenantHistories::Tenant& one = **all->open(1, 11);
+  TenantHistories::Tenant& two = **all->open(2, 22);
   EXPECT_EQ(one.next_tokens.memory_bytes(), 960U);
   EXPECT_EQ(one.next_tokens.options().vocabulary, 50U);
   EXPECT_EQ(one.next_tokens.options().key, next_token_key(11));
@@ -101,7 +101,7 @@ TEST(TenantHistories, HaveATableOfNextTokensIfTheOptionsSaySo) {
   EXPECT_EQ(one.next_tokens.next(1).total(), 1U);
   EXPECT_EQ(two.next_tokens.next(1).total(), 0U);
   all->close(1);
-  Tenant& three = **all->open(3, 11);
+  TenantHistories::Tenant& three = **all->open(3, 11);
   ASSERT_EQ(&three, &one) << "the same place";
   EXPECT_EQ(three.next_tokens.next(1).total(), 0U);
 }
@@ -117,20 +117,20 @@ TEST(TenantHistories, HaveATableOfRankedRowsIfTheOptionsSaySo) {
   auto all = TenantHistories::make(options);
   ASSERT_TRUE(all);
   const std::size_t places = all->memory_bytes();
-  Tenant& one = **all->open(1, 11);
-  Tenant& two = **all->open(2, 22);
+  TenantHistories::Tenant& one = **all->open(1, 11);
+  TenantHistories::Tenant& two = **all->open(2, 22);
   EXPECT_EQ(one.next_tokens.memory_bytes(), 0U);
   EXPECT_EQ(one.ranked_rows.memory_bytes(), 960U);
   EXPECT_EQ(one.ranked_rows.options().vocabulary, 50U);
   EXPECT_EQ(one.ranked_rows.options().key, ranked_row_key(11));
   EXPECT_EQ(two.ranked_rows.options().key, ranked_row_key(22));
   EXPECT_EQ(all->memory_bytes(), places + 2 * (one.history.memory_bytes() + 960));
-  const std::vector<RankedRow> rows = {{.last = 1, .ranking = Ranking(Tokens{2, 3})}};
+  const std::vector<RankedRows::Row> rows = {{.last = 1, .ranking = Ranking(Tokens{2, 3})}};
   one.ranked_rows.add(rows);
   EXPECT_EQ(one.ranked_rows.after(1), rows[0].ranking);
   EXPECT_TRUE(two.ranked_rows.after(1).empty());
   all->close(1);
-  Tenant& three = **all->open(3, 11);
+  TenantHistories::Tenant& three = **all->open(3, 11);
   ASSERT_EQ(&three, &one) << "the same place";
   EXPECT_TRUE(three.ranked_rows.after(1).empty());
 }
@@ -159,7 +159,7 @@ TEST(TenantHistories, RefuseATableWithoutALineWhenATenantIsOpened) {
 
 TEST(TenantHistories, RefuseANewTenantWhenAllPlacesAreTaken) {
   TenantHistories all = make(2);
-  Tenant& one = **all.open(1, 0);
+  TenantHistories::Tenant& one = **all.open(1, 0);
   ASSERT_TRUE(all.open(2, 0));
   remember(one, {1, 2, 3});
   const auto third = all.open(3, 0);
@@ -176,7 +176,7 @@ TEST(TenantHistories, RefuseANewTenantWhenAllPlacesAreTaken) {
 
 TEST(TenantHistories, RefuseATenantThatIsOpen) {
   TenantHistories all = make(2);
-  Tenant& one = **all.open(1, 11);
+  TenantHistories::Tenant& one = **all.open(1, 11);
   remember(one, {1, 2, 3});
   const auto again = all.open(1, 12);
   ASSERT_FALSE(again);
@@ -187,16 +187,16 @@ TEST(TenantHistories, RefuseATenantThatIsOpen) {
 
 TEST(TenantHistories, LeaveNothingOfATenantToTheNextInItsPlace) {
   TenantHistories all = make(1);
-  Tenant* const one = *all.open(1, 11);
+  TenantHistories::Tenant* const one = *all.open(1, 11);
   remember(*one, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   one->calibration.lessons = 5;
   all.close(1);
   EXPECT_EQ(all.find(1), nullptr);
-  for (const TenantId next : {TenantId{2}, TenantId{1}}) {
-    Tenant* const other = *all.open(next, 11);
+  for (const TenantHistories::Id next : {TenantHistories::Id{2}, TenantHistories::Id{1}}) {
+    TenantHistories::Tenant* const other = *all.open(next, 11);
     ASSERT_EQ(other, one) << "the only place";
     EXPECT_EQ(found(*other, {1, 2}), 0U);
-    EXPECT_EQ(other->history.counts(), HistoryCounts());
+    EXPECT_EQ(other->history.counts(), HistoryStore::Counts());
     EXPECT_EQ(other->calibration, CalibrationState());
     all.close(next);
   }
@@ -205,7 +205,7 @@ TEST(TenantHistories, LeaveNothingOfATenantToTheNextInItsPlace) {
 TEST(TenantHistories, CloseOnlyTheTenantThatIsNamed) {
   TenantHistories all = make(3);
   ASSERT_TRUE(all.open(1, 0));
-  Tenant* const two = *all.open(2, 0);
+  TenantHistories::Tenant* const two = *all.open(2, 0);
   all.close(9);
   all.close(1);
   EXPECT_EQ(all.find(1), nullptr);
@@ -214,10 +214,10 @@ TEST(TenantHistories, CloseOnlyTheTenantThatIsNamed) {
 
 TEST(TenantHistories, KeepTenantsWhereTheyAre) {
   TenantHistories all = make(50);
-  Tenant* const one = *all.open(1, 0);
+  TenantHistories::Tenant* const one = *all.open(1, 0);
   remember(*one, {1, 2, 3});
-  for (TenantId id = 2; id < 40; ++id) ASSERT_TRUE(all.open(id, 0));
-  for (TenantId id = 2; id < 40; id += 2) all.close(id);
+  for (TenantHistories::Id id = 2; id < 40; ++id) ASSERT_TRUE(all.open(id, 0));
+  for (TenantHistories::Id id = 2; id < 40; id += 2) all.close(id);
   const TenantHistories moved = std::move(all);
   EXPECT_EQ(moved.find(1), one);
   EXPECT_EQ(found(*one, {1, 2}), 1U);
@@ -236,7 +236,7 @@ TEST(TenantHistories, TakeBytesForThoseWhoAreOpen) {
   TenantHistories all = make(2, 100'000);
   const std::size_t places = all.memory_bytes();
   EXPECT_LT(places, 2U * 12'288U);
-  const Tenant& one = **all.open(1, 0);
+  const TenantHistories::Tenant& one = **all.open(1, 0);
   EXPECT_EQ(all.memory_bytes(), places + one.history.memory_bytes());
   all.close(1);
   EXPECT_EQ(all.memory_bytes(), places);
@@ -272,13 +272,13 @@ TEST(TenantHistories, RefuseMorePlacesThanThereCanBe) {
 /// Two readers look up a tenant that stays and use its memory, while other tenants come and go.
 TEST(TenantHistories, AreLookedUpWhileOthersAreOpenedAndClosed) {
   TenantHistories all = make(4, 2'000);
-  Tenant* const stays = *all.open(1, 11);
+  TenantHistories::Tenant* const stays = *all.open(1, 11);
   remember(*stays, {1, 2, 3, 4});
   std::atomic<bool> done = false;
   std::atomic<int> looked = 0;
   const auto look = [&] {
     while (!done.load()) {
-      const Tenant* const tenant = all.find(1);
+      const TenantHistories::Tenant* const tenant = all.find(1);
       ASSERT_EQ(tenant, stays);
       ASSERT_EQ(found(*tenant, {2, 3}), 1U);
       ASSERT_EQ(all.find(2), nullptr) << "was never opened";
@@ -287,7 +287,7 @@ TEST(TenantHistories, AreLookedUpWhileOthersAreOpenedAndClosed) {
   };
   std::thread one(look);
   std::thread two(look);
-  for (TenantId id = 10; id < 200 || (looked.load() < 100 && id < 1'000'000); ++id) {
+  for (TenantHistories::Id id = 10; id < 200 || (looked.load() < 100 && id < 1'000'000); ++id) {
     const auto opened = all.open(id, id);
     ASSERT_TRUE(opened);
     remember(**opened, {1, 2, 3, 5});

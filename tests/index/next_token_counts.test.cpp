@@ -29,12 +29,12 @@ using testing::Random;
 using testing::same_counts;
 using testing::Stream;
 using Tokens = std::vector<Token>;
-using Listed = std::vector<NextToken>;
+using Listed = std::vector<NextTokenCounts::NextToken>;
 
 NextTokenCounts table_of(std::size_t bytes, std::uint64_t key = 7) {
   return NextTokenCounts::make({.max_bytes = bytes, .key = key}).value();
 }
-Listed listed(const NextTokens& next) { return {next.listed().begin(), next.listed().end()}; }
+Listed listed(const NextTokenCounts::NextTokens& next) { return {next.listed().begin(), next.listed().end()}; }
 
 void add_times(NextTokenCounts& table, Token last, Token next, std::size_t times) {
   for (std::size_t i = 0; i < times; ++i) table.add(last, next);
@@ -43,7 +43,7 @@ void add_times(NextTokenCounts& table, Token last, Token next, std::size_t times
 void expect_same(const NextTokenCounts& table, const NextTokenModel& model) {
   ASSERT_EQ(table.evictions(), 0U) << "counts are exact only without evictions";
   for (const auto& [context, counts] : model.counts()) {
-    const NextTokens next = next_of(table, context);
+    const NextTokenCounts::NextTokens next = next_of(table, context);
     std::uint32_t total = 0;
     for (const auto& [token, count] : counts) total += count;
     ASSERT_EQ(listed_counts(next), counts);
@@ -104,9 +104,9 @@ TEST(NextTokenCounts, AreListedByFallingCountThenByToken) {
   EXPECT_EQ(table.next(1).total(), 7U);
 }
 
-TEST(NextTokens, ListTokensInTheGivenOrder) {
+TEST(NextTokenCountsNextTokens, ListTokensInTheGivenOrder) {
   const Listed words = {{6, 4}, {0, 3}, {5, 3}, {0x7ffffffe, 3}};
-  const NextTokens next(words, 10);
+  const NextTokenCounts::NextTokens next(words, 10);
   EXPECT_EQ(listed(next), words);
   EXPECT_EQ(next.total(), 23U);
 }
@@ -239,7 +239,7 @@ TEST(NextTokenCounts, OfFrequentTokensSurviveEviction) {
       ++truth[token];
     }
     EXPECT_GT(table.evictions(), 5'000U);
-    const NextTokens next = table.next(1);
+    const NextTokenCounts::NextTokens next = table.next(1);
     auto found = listed_counts(next);
     for (const auto& [token, count] : truth) {
       const double share = static_cast<double>(count) / total;
@@ -260,7 +260,7 @@ TEST(NextTokenCounts, OfFrequentContextsSurviveAmongRareOnes) {
   }
   int first = 0;
   for (Token last = 0; last < 100; ++last) {
-    const NextTokens next = table.next(last);
+    const NextTokenCounts::NextTokens next = table.next(last);
     first += !next.empty() && next.listed()[0].token == last + 1 ? 1 : 0;
   }
   EXPECT_GE(first, 90);
@@ -272,7 +272,7 @@ TEST(NextTokenCounts, ForgetWhatIsNotSaidAnyMore) {
   for (Token token = 0; token < 8; ++token) add_times(table, 1, token, 1000);
   testing::SplitMix random(1);
   for (int i = 0; i < 2000; ++i) table.add(2, random.one_in(2) ? 50 : static_cast<Token>(100 + random.below(1000)));
-  const NextTokens next = table.next(2);
+  const NextTokenCounts::NextTokens next = table.next(2);
   ASSERT_FALSE(next.empty());
   EXPECT_EQ(next.listed()[0].token, 50);
   EXPECT_GT(next.listed()[0].count * 3, next.total());
@@ -522,9 +522,9 @@ TEST(NextTokenCounts, AreReadWhileTheyAreWritten) {
     Random random(seed);
     while (!done.load()) {
       const auto last = static_cast<Token>(3 * random.below(20));
-      for (const NextTokens& next : {table.next(last), table.next(last, static_cast<Token>(3 * random.below(20)))}) {
-        ASSERT_LE(next.size(), NextTokens::most);
-        for (const NextToken& token : next.listed()) {
+      for (const NextTokenCounts::NextTokens& next : {table.next(last), table.next(last, static_cast<Token>(3 * random.below(20)))}) {
+        ASSERT_LE(next.size(), NextTokenCounts::NextTokens::most);
+        for (const NextTokenCounts::NextToken& token : next.listed()) {
           ASSERT_EQ(token.token % 3, 0);
           ASSERT_GT(token.count, 0U);
         }

@@ -26,7 +26,7 @@ TEST(RankedRowsAllocations, NoneToAddToReadToMergeAndToClear) {
     table->add(rows);
     other->add(rows);
     static_cast<void>(table->merge(*other));
-    for (const RankedRow& row : rows)
+    for (const RankedRows::Row& row : rows)
       found += testing::ranking_after(*table, row.before_last, row.last).empty() ? 0U : 1U;
     table->clear();
     allocations = watch.allocations();

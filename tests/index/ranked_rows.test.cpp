@@ -25,7 +25,7 @@ using testing::RankedModel;
 using testing::ranking_after;
 using testing::same_rows;
 using Tokens = std::vector<Token>;
-using Rows = std::vector<RankedRow>;
+using Rows = std::vector<RankedRows::Row>;
 
 constexpr Token none = Ranking::none;
 
@@ -130,7 +130,7 @@ TEST(RankedRows, WithoutAContextOrARankingAreLeftOut) {
   table.add(Rows{{none, 1, ranking_of({5})}});
   const auto before = table.copy().value();
   table.add({});
-  table.add(Rows{RankedRow(), {none, 1, Ranking()}, {2, 1, Ranking()}, {none, none, ranking_of({6})}});
+  table.add(Rows{RankedRows::Row(), {none, 1, Ranking()}, {2, 1, Ranking()}, {none, none, ranking_of({6})}});
   table.add(Rows{{3, none, ranking_of({6})}});
   EXPECT_TRUE(same_rows(table, before));
 }
@@ -147,7 +147,7 @@ TEST(RankedRows, WithTokensOutsideTheVocabularyAreLeftOut) {
                  {std::numeric_limits<Token>::min(), 1, ranking_of({1})},
                  {none, 1, negative}};
     if (vocabulary == 100)
-      for (const RankedRow& row : Rows{{none, 100, ranking_of({1})},
+      for (const RankedRows::Row& row : Rows{{none, 100, ranking_of({1})},
                                        {100, 1, ranking_of({1})},
                                        {none, 1, ranking_of({1, 100})},
                                        {none, 1, ranking_of({largest})}})

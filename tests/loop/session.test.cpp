@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "support/archetypes.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/witness.hpp"
 

@@ -12,6 +12,7 @@
 #include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
+#include "support/archetypes.hpp"
 #include "support/strategies.hpp"
 #include "support/witness.hpp"
 

@@ -23,6 +23,9 @@
 namespace reprise::sampling_statistics_test {
 namespace {
 
+using reprise::detail::UniformDecisions;
+using reprise::detail::acceptance_probability;
+
 using Random = testing::SplitMix;
 
 constexpr std::size_t vocabulary = 8;

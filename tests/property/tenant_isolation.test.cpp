@@ -37,7 +37,7 @@ enum class Neighbour : std::uint8_t {
 
 /// How often each event has happened.
 struct Pressure {
-  HistoryCounts counts;
+  HistoryStore::Counts counts;
   std::uint64_t drafted = 0;
   std::uint64_t accepted = 0;
   std::uint64_t found = 0;
@@ -95,9 +95,9 @@ class Life {
   }
 
  private:
-  static constexpr TenantId id = 1;
-  static constexpr TenantId other_id = 2;
-  static constexpr TenantId third_id = 3;
+  static constexpr TenantHistories::Id id = 1;
+  static constexpr TenantHistories::Id other_id = 2;
+  static constexpr TenantHistories::Id third_id = 3;
   static constexpr std::size_t most_nodes = 8;
 
   template <class T>
@@ -128,7 +128,7 @@ class Life {
     options.stores = {tenant_->history};
     options.next_tokens = &tenant_->next_tokens;
     options.ranked_rows = &tenant_->ranked_rows;
-    options.row_bytes = 40 * sizeof(RankedRow);
+    options.row_bytes = 40 * sizeof(RankedRows::Row);
     options.prior = tenant_->calibration;
     NgramDrafter<> drafter(options);
     const std::size_t prompt = 1 + random_.below(std::min<std::size_t>(text.size(), 12));
@@ -215,7 +215,7 @@ class Life {
       }
       if (pressure_ != nullptr) pressure_->found += count;
     }
-    const HistoryCounts& counts = memory.counts();
+    const HistoryStore::Counts& counts = memory.counts();
     for (const std::uint64_t count :
          {counts.stored, counts.duplicates, counts.refused, counts.evicted, counts.second_chances, counts.removed})
       note(count);
@@ -230,9 +230,9 @@ class Life {
     for (std::size_t line = 0; line < table.lines(); ++line)
       for (const reprise::detail::NextTokenWord word : table.words(line)) note(word.bits());
     for (std::size_t i = 1; i < text.size(); i += 3)
-      for (const NextTokens& next : {table.next(text[i]), table.next(text[i - 1], text[i])}) {
+      for (const NextTokenCounts::NextTokens& next : {table.next(text[i]), table.next(text[i - 1], text[i])}) {
         note(next.total());
-        for (const NextToken& token : next.listed()) {
+        for (const NextTokenCounts::NextToken& token : next.listed()) {
           note(token.token);
           note(token.count);
         }
@@ -303,7 +303,7 @@ class Life {
     if (random.chance(10)) memory.remove(random.below(3));
     if (neighbour_ == Neighbour::beside && random.chance(10)) {
       tenants_.close(third_id);
-      Tenant* const third = *tenants_.open(third_id, random.next());
+      TenantHistories::Tenant* const third = *tenants_.open(third_id, random.next());
       third->history.begin_sequence(1);
       third->history.append(text, Origin::output);
       third->next_tokens.add(text);
@@ -313,7 +313,7 @@ class Life {
   }
 
   void add_counts() {
-    const HistoryCounts& counts = tenant_->history.counts();
+    const HistoryStore::Counts& counts = tenant_->history.counts();
     pressure_->counts.stored += counts.stored;
     pressure_->counts.duplicates += counts.duplicates;
     pressure_->counts.evicted += counts.evicted;
@@ -340,8 +340,8 @@ class Life {
     return top_k;
   }
   /// The rows that a drafter would be shown with this text.
-  static std::vector<RankedRow> rows_of(const Tokens& text) {
-    std::vector<RankedRow> rows;
+  static std::vector<RankedRows::Row> rows_of(const Tokens& text) {
+    std::vector<RankedRows::Row> rows;
     for (std::size_t i = 0; i < text.size(); ++i) {
       const Ranking ranking = ranking_after(text[i], i * i);
       rows.push_back({.last = text[i], .ranking = ranking});
@@ -350,7 +350,7 @@ class Life {
     return rows;
   }
   /// The rows of the tenant that add() would replace with different ones.
-  [[nodiscard]] std::uint64_t rows_to_replace(std::span<const RankedRow> rows) const {
+  [[nodiscard]] std::uint64_t rows_to_replace(std::span<const RankedRows::Row> rows) const {
     RankedRows changed = tenant_->ranked_rows.copy().value();
     changed.add(rows);
     std::uint64_t count = 0;
@@ -384,8 +384,8 @@ class Life {
   Neighbour neighbour_;
   Pressure* pressure_;
   TenantHistories tenants_;
-  Tenant* tenant_ = nullptr;
-  Tenant* other_ = nullptr;
+  TenantHistories::Tenant* tenant_ = nullptr;
+  TenantHistories::Tenant* other_ = nullptr;
   LossBudget budget_;
   LossBudget other_budget_;
   LossAccount losses_of_neighbour_;

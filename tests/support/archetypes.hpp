@@ -6,10 +6,13 @@
 #include <span>
 
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
+#include "reprise/draft/draft_model.hpp"
+#include "reprise/draft/jump_forward_drafter.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 /// \file The smallest type that models each optional concept: what a template may use of it, and no more. The minimal
@@ -78,11 +81,48 @@ struct Store {
 };
 static_assert(Datastore<Store>);
 
+/// A minimal model of LookupIndex: finds nothing.
+struct Index {
+  explicit Index(const IndexOptions&) {}
+  void append(TokenSpan) {}
+  void truncate(std::size_t) {}
+  void clear() {}
+  [[nodiscard]] std::size_t find(const MatchLimits&, std::span<Match>) const { return 0; }
+  [[nodiscard]] TokenSpan tokens() const { return {}; }
+  [[nodiscard]] bool exhausted() const { return false; }
+  [[nodiscard]] std::size_t memory_bytes() const { return 0; }
+  Result<void> reserve(std::size_t) { return {}; }
+};
+static_assert(LookupIndex<Index>);
+
 /// A minimal model of NgramIndex.
 struct LatestIndex : Index {
   using Index::Index;
   [[nodiscard]] Position latest(TokenSpan) const { return 0; }
 };
 static_assert(NgramIndex<LatestIndex>);
+
+/// The minimal model of DraftControl: never sends a draft.
+struct Control {
+  void begin() {}
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return {}; }
+  void learn(const Outcome&, const PassReport&) {}
+};
+static_assert(DraftControl<Control>);
+
+/// A minimal model of JumpForwardSource: nothing is forced.
+struct Forced {
+  std::size_t forced(std::span<Token>) { return 0; }
+};
+static_assert(JumpForwardSource<Forced>);
+
+/// A minimal model of DraftModel: every feed() fails.
+struct Model {
+  std::span<const float> feed(TokenSpan) { return {}; }
+  void truncate(std::size_t) {}
+  [[nodiscard]] std::size_t vocabulary() const { return 0; }
+};
+static_assert(DraftModel<Model>);
 
 }  // namespace reprise::archetype

@@ -93,7 +93,7 @@ std::string load_into(const HistoryOptions& options, std::span<const std::byte> 
   memory->end_sequence();
   CalibrationState calibration = taught_state(9);
   const Bytes before = saved(*memory, calibration);
-  const HistoryCounts counts = memory->counts();
+  const HistoryStore::Counts counts = memory->counts();
   const auto loaded = load_history(bytes, some_tokenizer, *memory, calibration);
   if (!loaded) {
     const ErrorCode code = loaded.error().code;

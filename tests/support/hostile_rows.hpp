@@ -75,7 +75,7 @@ class HostileRowsRun {
       const std::vector<Token> ranking = random_ranking(choices_, said);
       const Token last = said[choices_.below(said.size())];
       const Token before = choices_.chance(50) ? Ranking::none : said[choices_.below(said.size())];
-      carried.add(std::array{RankedRow{before, last, Ranking(ranking)}});
+      carried.add(std::array{RankedRows::Row{before, last, Ranking(ranking)}});
     }
   }
   template <class Strategy, class Inner>
@@ -103,15 +103,15 @@ class HostileRowsRun {
   /// Checks the rows at the end, and carries them to the next sequence.
   std::string check_rows(const NgramDrafter<>& drafter, RankedRows& carried, const Statistics& statistics,
                          HostileRowsCoverage* coverage) {
-    if (drafter.rows().size() * sizeof(RankedRow) > drafter.options().row_bytes) return "more rows than their memory";
-    for (const RankedRow& row : drafter.rows())
+    if (drafter.rows().size() * sizeof(RankedRows::Row) > drafter.options().row_bytes) return "more rows than their memory";
+    for (const RankedRows::Row& row : drafter.rows())
       for (const Token token : row.ranking.tokens)
         if (token < 0 && token != Ranking::none) return "a negative token was kept";
     carried.add(drafter.rows());
     if (coverage == nullptr) return {};
     ++coverage->runs;
     coverage->kept += static_cast<std::size_t>(std::count_if(drafter.rows().begin(), drafter.rows().end(),
-                                                             [](const RankedRow& row) { return row.last >= 0; }));
+                                                             [](const RankedRows::Row& row) { return row.last >= 0; }));
     coverage->drafted += statistics.drafted;
     coverage->accepted += statistics.accepted;
     return {};

@@ -33,21 +33,21 @@ class NextTokenModel {
 };
 
 /// Reads the next tokens of a context of one or two tokens.
-inline NextTokens next_of(const NextTokenCounts& table, const std::vector<Token>& context) {
+inline NextTokenCounts::NextTokens next_of(const NextTokenCounts& table, const std::vector<Token>& context) {
   return context.size() == 1 ? table.next(context[0]) : table.next(context[0], context[1]);
 }
 
-inline NextTokenModel::Counts listed_counts(const NextTokens& next) {
+inline NextTokenModel::Counts listed_counts(const NextTokenCounts::NextTokens& next) {
   NextTokenModel::Counts counts;
-  for (const NextToken& token : next.listed()) counts[token.token] = token.count;
+  for (const NextTokenCounts::NextToken& token : next.listed()) counts[token.token] = token.count;
   return counts;
 }
 
 /// Returns a fault in a list that a reader has got, or an empty string.
-inline std::string check_next(const NextTokens& next) {
+inline std::string check_next(const NextTokenCounts::NextTokens& next) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < next.size(); ++i) {
-    const NextToken token = next.listed()[i];
+    const NextTokenCounts::NextToken token = next.listed()[i];
     sum += token.count;
     if (token.count == 0) return "a token without a count";
     if (i > 0 && token.count > next.listed()[i - 1].count) return "counts that rise";

@@ -613,9 +613,9 @@ class NgramModel {
     if (has_picks && size == text_.size() + 1) lists.push_back(earlier_row(NextTokenSource::ranked_anchor, 0));
     return lists;
   }
-  static NamedTokens counted(NextTokenSource source, const NextTokens& next) {
+  static NamedTokens counted(NextTokenSource source, const NextTokenCounts::NextTokens& next) {
     NamedTokens list{static_cast<std::size_t>(source), next.total() > 0, NextTokenEvidence::absent(source), {}};
-    for (const NextToken& token : next.listed())
+    for (const NextTokenCounts::NextToken& token : next.listed())
       list.tokens.push_back({token.token, NextTokenEvidence::CountClasses(source, next.total()).of(token.count),
                              token.count, 4 * std::uint64_t{next.total()}});
     return list;
@@ -636,7 +636,7 @@ class NgramModel {
     if (std::any_of(after.begin(), after.end(), negative)) return ranked(source, {}, false);
     const auto replaces = [&](const Row& row) { return place_of(row.after) == place_of(after); };
     const auto own =
-        options_.row_bytes < sizeof(RankedRow) ? rows_.rend() : std::find_if(rows_.rbegin(), rows_.rend(), replaces);
+        options_.row_bytes < sizeof(RankedRows::Row) ? rows_.rend() : std::find_if(rows_.rbegin(), rows_.rend(), replaces);
     if (own != rows_.rend() && own->after == after) return ranked(source, own->ranks, false);
     Ranks ranks;
     if (options_.ranked_rows != nullptr) {
@@ -664,7 +664,7 @@ class NgramModel {
   }
   [[nodiscard]] std::size_t place_of(const std::vector<Token>& after) const {
     return reprise::detail::ShownRows::place_of(after.size() == 2 ? after[0] : Ranking::none, after.back(),
-                                                options_.row_bytes / sizeof(RankedRow));
+                                                options_.row_bytes / sizeof(RankedRows::Row));
   }
   void keep(const std::vector<Token>& text, const Ranks& ranks) {
     if (ranks.empty()) return;

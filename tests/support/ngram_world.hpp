@@ -446,8 +446,8 @@ class NgramWorld {
     for (std::size_t i = 2; i < said.size(); ++i) {
       if (choices_.chance(30)) continue;
       const Ranking ranking(random_ranking(choices_, TokenSpan(said).subspan(i - 2)));
-      const std::array<RankedRow, 2> rows = {RankedRow{Ranking::none, said[i - 1], ranking},
-                                             RankedRow{said[i - 2], said[i - 1], ranking}};
+      const std::array<RankedRows::Row, 2> rows = {RankedRows::Row{Ranking::none, said[i - 1], ranking},
+                                             RankedRows::Row{said[i - 2], said[i - 1], ranking}};
       made.add(rows);
     }
     return made;

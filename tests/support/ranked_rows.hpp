@@ -17,8 +17,8 @@ namespace reprise::testing {
 /// The naive reference: the latest ranking of each context. Ranking::none as first token: a context of one token.
 using RankedModel = std::map<std::pair<Token, Token>, Ranking>;
 
-inline void add_to(RankedModel& model, const std::vector<RankedRow>& rows) {
-  for (const RankedRow& row : rows) model[{row.before_last, row.last}] = row.ranking;
+inline void add_to(RankedModel& model, const std::vector<RankedRows::Row>& rows) {
+  for (const RankedRows::Row& row : rows) model[{row.before_last, row.last}] = row.ranking;
 }
 
 /// Reads the ranking after a context, which has two tokens unless `before_last` is Ranking::none.
@@ -36,8 +36,8 @@ inline Ranking random_ranking(Random& random, std::uint64_t vocabulary) {
 }
 
 /// Returns valid rows after random contexts.
-inline std::vector<RankedRow> random_rows(Random& random, std::size_t count, std::uint64_t vocabulary) {
-  std::vector<RankedRow> rows;
+inline std::vector<RankedRows::Row> random_rows(Random& random, std::size_t count, std::uint64_t vocabulary) {
+  std::vector<RankedRows::Row> rows;
   for (std::size_t i = 0; i < count; ++i) {
     const Token before = random.chance(50) ? Ranking::none : static_cast<Token>(random.below(vocabulary));
     rows.push_back({before, static_cast<Token>(random.below(vocabulary)), random_ranking(random, vocabulary)});

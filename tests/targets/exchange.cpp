@@ -82,7 +82,7 @@ void fill(Stores& stores) {
     stores.history.append(reprise::TokenSpan(tokens).subspan(1'000), reprise::Origin::output);
     stores.history.end_sequence();
     stores.counts.add(tokens);
-    std::vector<reprise::RankedRow> rows;
+    std::vector<reprise::RankedRows::Row> rows;
     for (std::size_t i = 1; i + 1 < tokens.size(); ++i) {
       reprise::Ranking ranking;
       ranking.tokens[0] = tokens[i + 1];

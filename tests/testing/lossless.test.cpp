@@ -10,9 +10,10 @@
 
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "support/archetypes.hpp"
+#include "support/hostile_strategy.hpp"
 #include "support/scripted_verifier.hpp"
 #include "support/walking_scripted_verifier.hpp"
-#include "support/hostile_strategy.hpp"
 
 namespace reprise::testing::testing_lossless_test {
 namespace {

@@ -110,16 +110,4 @@ struct SendAll {
 };
 static_assert(DraftControl<SendAll>);
 
-namespace archetype {
-
-/// The minimal model of DraftControl: never sends a draft.
-struct Control {
-  void begin() {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }
-  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return {}; }
-  void learn(const Outcome&, const PassReport&) {}
-};
-static_assert(DraftControl<Control>);
-
-}  // namespace archetype
 }  // namespace reprise

@@ -35,15 +35,4 @@ concept DraftModel = std::copyable<M> && requires(M& model, const M& same, Token
   { same.vocabulary() } -> std::convertible_to<std::size_t>;
 };
 
-namespace archetype {
-
-/// A minimal model of DraftModel: every feed() fails.
-struct Model {
-  std::span<const float> feed(TokenSpan) { return {}; }
-  void truncate(std::size_t) {}
-  [[nodiscard]] std::size_t vocabulary() const { return 0; }
-};
-static_assert(DraftModel<Model>);
-
-}  // namespace archetype
 }  // namespace reprise

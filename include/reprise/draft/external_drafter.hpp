@@ -14,24 +14,6 @@
 
 namespace reprise::inline v0 {
 
-/// A draft made by the caller: parallel arrays with one entry per node.
-struct ExternalNodes {
-  TokenSpan tokens;
-  std::span<const NodeIndex> parents = {};    ///< per node: an earlier node or anchor_parent; empty: a chain
-  std::span<const float> probabilities = {};  ///< per node, given that its parent is right; empty: all one
-  /// ordered: nodes in any order with parents first; they are sorted by path probability. sampled: nodes in the order
-  /// in which they were drawn; this order is kept. A sampled draft ends at the first node that is not a child of the
-  /// previous node.
-  ///
-  /// The probability of a sampled node must not depend on its token, or rejection sampling would be biased. It may
-  /// depend on earlier tokens. For example, it can be the acceptance rate of tokens at that depth.
-  DraftKind kind = DraftKind::ordered;
-  /// The distributions from which sampled nodes were drawn, concatenated, with `vocabulary` weights each. The caller
-  /// owns them and must keep them until the round is committed. Empty: each token counts as drawn with probability one.
-  std::span<const float> distributions = {};
-  std::size_t vocabulary = 0;
-};
-
 /// Drafts the nodes that the caller sets in each round: for engines with their own draft head (MTP, EAGLE, Medusa).
 ///
 ///   session.strategy().set({.tokens = ..., .parents = ..., .probabilities = ...});   // before propose()
@@ -44,6 +26,25 @@ struct ExternalNodes {
 /// are independent, but share the distributions.
 class ExternalDrafter {
  public:
+  /// A draft made by the caller: parallel arrays with one entry per node.
+  struct Nodes {
+    TokenSpan tokens;
+    std::span<const NodeIndex> parents = {};    ///< per node: an earlier node or anchor_parent; empty: a chain
+    std::span<const float> probabilities = {};  ///< per node, given that its parent is right; empty: all one
+    /// ordered: nodes in any order with parents first; they are sorted by path probability. sampled: nodes in the order
+    /// in which they were drawn; this order is kept. A sampled draft ends at the first node that is not a child of the
+    /// previous node.
+    ///
+    /// The probability of a sampled node must not depend on its token, or rejection sampling would be biased. It may
+    /// depend on earlier tokens. For example, it can be the acceptance rate of tokens at that depth.
+    DraftKind kind = DraftKind::ordered;
+    /// The distributions from which sampled nodes were drawn, concatenated, with `vocabulary` weights each. The caller
+    /// owns them and must keep them until the round is committed. Empty: each token counts as drawn with probability
+    /// one.
+    std::span<const float> distributions = {};
+    std::size_t vocabulary = 0;
+  };
+
   void begin(TokenSpan) noexcept { clear(); }
   void observe(TokenSpan, std::size_t, Origin) noexcept { clear(); }
   void truncate(TokenSpan, std::size_t) noexcept { clear(); }
@@ -51,8 +52,8 @@ class ExternalDrafter {
 
   /// Sets the nodes of the next draft. Deletes the earlier nodes, even if the new ones are refused. Probabilities above
   /// one count as one. Errors: out_of_memory; invalid_argument for a wrong array length, an invalid parent (see
-  /// ExternalNodes), a negative or NaN probability, or distributions of an ordered draft.
-  Result<void> set(const ExternalNodes& nodes) noexcept {
+  /// Nodes), a negative or NaN probability, or distributions of an ordered draft.
+  Result<void> set(const Nodes& nodes) noexcept {
     clear();
     if (auto checked = check(nodes); !checked) return checked;
     const std::size_t size = nodes.tokens.size();
@@ -111,7 +112,7 @@ class ExternalDrafter {
   }
 
   /// Returns the distribution from which a node of the last draft was drawn. Returns an empty span if no distributions
-  /// were set or the draft has no such node. The span is a part of ExternalNodes::distributions.
+  /// were set or the draft has no such node. The span is a part of Nodes::distributions.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
     if (distributions_.empty()) return {};
     const auto found = std::find(written_.begin(), written_.end(), node);
@@ -126,7 +127,7 @@ class ExternalDrafter {
   }
 
  private:
-  static Result<void> check(const ExternalNodes& nodes) noexcept {
+  static Result<void> check(const Nodes& nodes) noexcept {
     const auto refuse = [](const char* why, std::size_t value, std::size_t limit) {
       return Error{ErrorCode::invalid_argument, why, value, limit};
     };

@@ -28,16 +28,6 @@ concept JumpForwardSource = std::copyable<S> && requires(S& s, std::span<Token> 
   { s.forced(out) } -> std::convertible_to<std::size_t>;
 };
 
-namespace archetype {
-
-/// A minimal model of JumpForwardSource: nothing is forced.
-struct Forced {
-  std::size_t forced(std::span<Token>) { return 0; }
-};
-static_assert(JumpForwardSource<Forced>);
-
-}  // namespace archetype
-
 /// Drafts tokens to which a grammar leaves no alternative, with probability one (jump-forward decoding: SGLang, Zheng
 /// et al. 2024). In a UnionDrafter they come first; drafts of other members that agree with them continue after them.
 ///
@@ -111,6 +101,4 @@ class JumpForwardDrafter {
  private:
   Source source_;
 };
-static_assert(DraftStrategy<JumpForwardDrafter<archetype::Forced>>);
-
 }  // namespace reprise

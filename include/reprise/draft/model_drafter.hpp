@@ -303,8 +303,4 @@ class ModelDrafter {
   std::size_t proposed_ = 0;
 };
 
-static_assert(DistributionStrategy<ModelDrafter<archetype::Model>>);
-static_assert(ReservableStrategy<ModelDrafter<archetype::Model>> && RebasableStrategy<ModelDrafter<archetype::Model>>);
-static_assert(MeasurableStrategy<ModelDrafter<archetype::Model>>);
-
 }  // namespace reprise

@@ -147,7 +147,7 @@ class NgramDrafter {
     return unused_rounds_ < patience ? std::min(options_.top_k, Ranking::most) : 0;
   }
   /// Returns the rows that the target has shown since begin(), for RankedRows::add(). Some elements hold no row.
-  [[nodiscard]] std::span<const RankedRow> rows() const noexcept { return shown_.rows(); }
+  [[nodiscard]] std::span<const RankedRows::Row> rows() const noexcept { return shown_.rows(); }
 
   [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
   /// Returns the index over the text [evidence | context]; see rebase().

@@ -64,8 +64,6 @@ auto to_read(Range&& range) {
   return std::span<const typename decltype(values)::value_type>(values);
 }
 
-}  // namespace detail
-
 /// The type in which weights of type Number are added and compared.
 template <class Number>
 using WeightOf = typename detail::WeightType<std::remove_cv_t<Number>>::type;
@@ -155,13 +153,16 @@ struct UniformDecisions {
 template <class Random>
 UniformDecisions(Random&&) -> UniformDecisions<Random>;
 
+}  // namespace detail
+
 /// Draws an index with probability proportional to its weight. `weights`: any array of numbers; the sum need not be 1.
 /// `u`: the random number to use, in [0, 1). Returns nullopt if all weights are zero. Use it in drafters, and in
 /// engines that sample from probabilities themselves. Cost: two scans.
 template <class Weights>
 [[nodiscard]] std::optional<std::size_t> draw_index(const Weights& weights, double u) {
   const auto read = detail::to_read(weights);
-  return UniformDecisions{[u] { return u; }}.draw(read.size(), [&](std::size_t i) { return weight_at(read, i); });
+  return detail::UniformDecisions{[u] { return u; }}.draw(read.size(),
+                                                          [&](std::size_t i) { return detail::weight_at(read, i); });
 }
 
 /// Picks for Session::resolve() that are chosen by rejection sampling. The walk is the ordinary one, with the usual
@@ -177,7 +178,7 @@ template <class Weights>
 ///  * `draft`: the sampled tokens that were sent; they form a chain.
 ///  * `target(i)`: the distribution after row (anchor + i), i = 0 ... draft.size(); larger i only for pad rows.
 ///  * `drafter(i)`: the distribution from which draft[i] was drawn; empty for a token that was not drawn.
-///  * `random`: a callable that returns numbers in [0, 1), or an object with chance() and draw() like UniformDecisions.
+///  * `random`: a callable that returns numbers in [0, 1), or an object with chance() and draw().
 ///
 /// `target` and `drafter` return spans of the same number type, in memory that stays valid until the next pick is read.
 /// Each is called at most once for each pick, in order. Callables passed as lvalues are held by reference; others are
@@ -191,7 +192,7 @@ template <class Weights>
 /// itself is drawn and the walk continues.
 template <class Target, class Drafter, class Random>
 class RejectionPicks {
-  using Decisions = std::conditional_t<std::invocable<Random&>, UniformDecisions<Random>, Random>;
+  using Decisions = std::conditional_t<std::invocable<Random&>, detail::UniformDecisions<Random>, Random>;
 
  public:
   RejectionPicks(TokenSpan draft, Target&& target, Drafter&& drafter, Random&& random)
@@ -214,18 +215,18 @@ class RejectionPicks {
   template <class P, class Q>
   Token judge(Token drafted, P target, Q drafter) {
     const auto x = static_cast<std::size_t>(drafted);
-    const auto q = weight_at(drafter, x);
+    const auto q = detail::weight_at(drafter, x);
     if (!(q > decltype(q){})) return draw_from(target);
-    if (decisions_.chance(weight_at(target, x), q)) return drafted;
-    const auto residual = [&](std::size_t i) { return residual_at(target, drafter, i); };
-    const auto others = [&](std::size_t i) { return weight_at(target, i == x ? target.size() : i); };
+    if (decisions_.chance(detail::weight_at(target, x), q)) return drafted;
+    const auto residual = [&](std::size_t i) { return detail::residual_at(target, drafter, i); };
+    const auto others = [&](std::size_t i) { return detail::weight_at(target, i == x ? target.size() : i); };
     if (const auto token = decisions_.draw(target.size(), residual)) return static_cast<Token>(*token);
     if (const auto token = decisions_.draw(target.size(), others)) return static_cast<Token>(*token);
     return draw_from(target);
   }
   template <class P>
   Token draw_from(P target) {
-    const auto token = decisions_.draw(target.size(), [&](std::size_t i) { return weight_at(target, i); });
+    const auto token = decisions_.draw(target.size(), [&](std::size_t i) { return detail::weight_at(target, i); });
     failed_ = failed_ || !token;
     return static_cast<Token>(token.value_or(0));
   }

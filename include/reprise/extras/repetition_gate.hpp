@@ -24,13 +24,6 @@ struct RepetitionGateOptions {
   std::size_t max_bytes = unlimited;                  ///< see IndexOptions; at this limit, the gate opens
 };
 
-/// An override of the gate for one request. It applies whatever the score is.
-enum class GateOverride : std::uint8_t {
-  none,    ///< the score decides
-  open,    ///< the strategy drafts
-  closed,  ///< the strategy does not draft
-};
-
 /// Wraps a strategy and lets it draft only where the text repeats itself. While at least a given share of the prompt's
 /// n-grams occurred earlier, the strategy's drafts pass unchanged; otherwise nothing is drafted. Source: the gate of
 /// mlx-lm's PR 1297, which scores the prompt of each request once.
@@ -65,7 +58,7 @@ class RepetitionGate {
   }
 
   void begin(TokenSpan context) {
-    override_ = GateOverride::none;
+    override_.reset();
     start(context);
     strategy_.begin(context);
   }
@@ -110,10 +103,11 @@ class RepetitionGate {
     return index_.memory_bytes();
   }
 
-  /// Sets the override of this sequence. It takes effect immediately.
-  void override_with(GateOverride value) noexcept { override_ = value; }
+  /// Overrides the score for this sequence, from now on: true opens the gate, false closes it, and nullopt lets the
+  /// score decide again.
+  void override_with(std::optional<bool> open) noexcept { override_ = open; }
   [[nodiscard]] bool open() const noexcept {
-    if (override_ != GateOverride::none) return override_ == GateOverride::open;
+    if (override_) return *override_;
     return index_.exhausted() || score() >= options_.threshold;
   }
   /// Returns the share of the counted n-grams that occurred before. Returns zero while fewer than two n-grams are
@@ -175,8 +169,8 @@ class RepetitionGate {
   RepetitionGateOptions options_;
   RollingHashIndex index_;
   Counted counted_;
-  Counted judged_;  // the counts when the caller last added tokens
-  GateOverride override_ = GateOverride::none;
+  Counted judged_;                // the counts when the caller last added tokens
+  std::optional<bool> override_;  // true: open, false: closed, nullopt: the score decides
 };
 
 }  // namespace reprise

@@ -33,23 +33,13 @@ struct TokenTableOptions {
   std::uint64_t key = IndexOptions{}.key;
 };
 
-/// Counts of the n-grams that a TokenTable has learned since it was made.
-struct TokenTableCounts {
-  std::uint64_t added = 0;    ///< new to the table
-  std::uint64_t renewed = 0;  ///< known, with the same next token
-  std::uint64_t changed = 0;  ///< known, with a different next token, which is overwritten
-  std::uint64_t evicted = 0;  ///< overwritten by a new n-gram, because the bucket was full
-  std::uint64_t cleared = 0;  ///< calls of clear()
-  friend bool operator==(const TokenTableCounts&, const TokenTableCounts&) = default;
-};
-
 /// A table of constant size, with lookups in constant time. It maps the hash of the last n tokens to the token that
 /// followed them when they were last learned. It is a rolling-hash token memory, as in llama.cpp's ngram-mod (PR 19164)
 /// and mlx-lm's PR 1297, but with a key, with fingerprints, and without resets.
 ///
 /// An entry is one 64-bit word: 32 bits of the hash as a fingerprint, and the token. Four entries make a bucket of 32
 /// bytes. A learned n-gram moves to the front of its bucket, whether it is new or known. A full bucket evicts the entry
-/// that was learned longest ago (counted in TokenTableCounts::evicted); there is no other ageing. No reset is needed
+/// that was learned longest ago (counted in Counts::evicted); there is no other ageing. No reset is needed
 /// when the table is nearly full: only a table without fingerprints returns tokens of other n-grams as it fills. A
 /// reset after low acceptance would be wrong: a run of poor drafts in one sequence says little about the text of the
 /// others. Instead, TokenTableDrafter pauses that sequence.
@@ -81,6 +71,16 @@ class BasicTokenTable {
   using Word = std::atomic<std::uint64_t>;
 
  public:
+  /// Counts of the n-grams that a TokenTable has learned since it was made.
+  struct Counts {
+    std::uint64_t added = 0;    ///< new to the table
+    std::uint64_t renewed = 0;  ///< known, with the same next token
+    std::uint64_t changed = 0;  ///< known, with a different next token, which is overwritten
+    std::uint64_t evicted = 0;  ///< overwritten by a new n-gram, because the bucket was full
+    std::uint64_t cleared = 0;  ///< calls of clear()
+    friend bool operator==(const Counts&, const Counts&) = default;
+  };
+
   using Hash = CyclicHash;  ///< hash of n tokens; hash() computes it, advance() moves it forward by one token
   static constexpr std::uint32_t largest_ngram = NgramOrders::largest;
   static constexpr std::size_t ways = 4;  ///< entries per bucket
@@ -118,7 +118,7 @@ class BasicTokenTable {
     std::size_t next = std::max<std::size_t>(from, ngram_);
     if (next >= tokens.size()) return;
     Hash hash = this->hash(tokens.first(next));
-    TokenTableCounts counts;
+    Counts counts;
     std::array<std::uint64_t, batch> hashes;  // NOLINT(*-member-init): filled as far as it is read
     while (next < tokens.size()) {
       const std::size_t count = std::min(batch, tokens.size() - next);
@@ -176,7 +176,7 @@ class BasicTokenTable {
   [[nodiscard]] std::uint64_t size() const noexcept { return read(size_count); }
   /// Returns the counts since the table was made. Each count is correct; during a write, they may be from different
   /// moments.
-  [[nodiscard]] TokenTableCounts counts() const noexcept {
+  [[nodiscard]] Counts counts() const noexcept {
     return {read(added_count), read(renewed_count), read(changed_count), read(evicted_count), read(cleared_count)};
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return bytes_; }
@@ -214,7 +214,7 @@ class BasicTokenTable {
     return words_ + counter_count + bucket_begin(hash);
   }
 
-  void put(std::uint64_t hash, Token token, TokenTableCounts& counts) noexcept {
+  void put(std::uint64_t hash, Token token, Counts& counts) noexcept {
     const std::uint64_t fresh = fingerprint(hash) << 32 | static_cast<std::uint32_t>(token);
     if (fresh == vacant) return;
     Word* const entry = entries() + bucket_begin(hash);
@@ -247,7 +247,7 @@ class BasicTokenTable {
   void bump(Counter counter, std::uint64_t by) noexcept {
     words_[counter].store(read(counter) + by, std::memory_order_relaxed);
   }
-  void add(const TokenTableCounts& counts) noexcept {
+  void add(const Counts& counts) noexcept {
     bump(added_count, counts.added);
     bump(renewed_count, counts.renewed);
     bump(changed_count, counts.changed);

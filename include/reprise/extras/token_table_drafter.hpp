@@ -221,7 +221,7 @@ inline TokenTableDrafterOptions mlx_lm_mod(TokenTable* learn_into, std::size_t d
 }
 
 /// Returns the settings of mlx-lm's adaptive gate (PR 1297), which precedes all its lookups. It allows no drafts for
-/// prompts in which fewer than 2% of the 3-grams occurred before. GateOverride::open corresponds to
+/// prompts in which fewer than 2% of the 3-grams occurred before. true corresponds to
 /// disable_adaptive_gate of a request in mlx-lm.
 inline RepetitionGateOptions mlx_lm_gate() noexcept { return {}; }
 

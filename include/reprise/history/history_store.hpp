@@ -69,6 +69,7 @@ class BasicHistoryStore {
   using Text = IndexedSegments<SlotT, segment_size>;
 
  public:
+  using Counts = HistoryCounts;
   using Slot = SlotT;  ///< identifies a stored token
   using HistoryMatch = BasicHistoryMatch<Slot>;
   using HistoryRun = BasicHistoryRun<Slot>;
@@ -153,7 +154,7 @@ class BasicHistoryStore {
 
   // For the writer, or for any thread while nobody writes.
 
-  [[nodiscard]] const HistoryCounts& counts() const noexcept { return text_.counts(); }
+  [[nodiscard]] const Counts& counts() const noexcept { return text_.counts(); }
 
   /// Calls visit(HistoryRun) for all stored runs, in the eviction order of their first segments: oldest first, except
   /// text that got a second chance. The last tokens of a sequence that has not ended may be missing.

@@ -11,6 +11,8 @@ namespace reprise::inline v0 {
 /// The caller's name for a stored sequence, which remove() needs. Several sequences may share a name.
 using SequenceTag = std::uint64_t;
 
+namespace detail {
+
 /// Event counts of a history since it was made or cleared.
 struct HistoryCounts {
   std::uint64_t stored = 0;      ///< tokens stored
@@ -22,8 +24,6 @@ struct HistoryCounts {
   std::uint64_t removed = 0;  ///< tokens removed by remove()
   friend bool operator==(const HistoryCounts&, const HistoryCounts&) = default;
 };
-
-namespace detail {
 
 /// A stored token and its origin, in 32 bits. Negative tokens and the largest token cannot be stored.
 class HistoryWord {

@@ -20,20 +20,6 @@
 
 namespace reprise::inline v0 {
 
-/// The caller's number for a tenant: a customer, a user, a conversation. Parties with the same number share all data. A
-/// number that is derived from a name must be a hash with a secret key.
-using TenantId = std::uint64_t;
-
-/// The data of one tenant. Nothing in it refers to the data of a different tenant.
-struct Tenant {
-  HistoryStore history;
-  /// The calibration learned from the tenant's sequences. Pass it to the next sequence as NgramOptions::prior. A plain
-  /// value: while one thread writes it, no other thread may read or write it.
-  CalibrationState calibration;
-  NextTokenCounts next_tokens;  ///< without lines unless TenantOptions::next_tokens is set
-  RankedRows ranked_rows;       ///< without lines unless TenantOptions::ranked_rows is set
-};
-
 struct TenantOptions {
   std::size_t tenants = 16;  ///< maximum number of tenants open at the same time
   HistoryOptions history;    ///< settings of each tenant, including max_bytes; open() overrides the key
@@ -60,7 +46,21 @@ struct TenantOptions {
 /// each open tenant, and 11 KB for each slot.
 class TenantHistories {
  public:
-  static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have
+  /// The caller's number for a tenant: a customer, a user, a conversation. Parties with the same number share all data.
+  /// A number that is derived from a name must be a hash with a secret key.
+  using Id = std::uint64_t;
+
+  /// The data of one tenant. Nothing in it refers to the data of a different tenant.
+  struct Tenant {
+    HistoryStore history;
+    /// The calibration learned from the tenant's sequences. Pass it to the next sequence as NgramOptions::prior. A
+    /// plain value: while one thread writes it, no other thread may read or write it.
+    CalibrationState calibration;
+    NextTokenCounts next_tokens;  ///< without lines unless TenantOptions::next_tokens is set
+    RankedRows ranked_rows;       ///< without lines unless TenantOptions::ranked_rows is set
+  };
+
+  static constexpr Id nobody = std::numeric_limits<Id>::max();  ///< a number that no tenant may have
 
   /// Creates an object without slots: open() always fails and find() returns nullptr.
   TenantHistories() noexcept = default;
@@ -71,7 +71,7 @@ class TenantHistories {
     all.options_ = options;
     constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Tenant);
     if (options.tenants <= most) {
-      all.ids_.reset(new (std::nothrow) std::atomic<TenantId>[options.tenants]);
+      all.ids_.reset(new (std::nothrow) std::atomic<Id>[options.tenants]);
       all.tenants_.reset(new (std::nothrow) Tenant[options.tenants]);
     }
     if (all.ids_ == nullptr || all.tenants_ == nullptr)
@@ -87,7 +87,7 @@ class TenantHistories {
   /// next_token_key(key) and ranked_row_key(key). A snapshot of a table can therefore be loaded only if the tenant is
   /// opened with the same key again. Errors: tenant_is_open; too_many_tenants; invalid_argument if `id` is `nobody`;
   /// those of HistoryStore::make(), NextTokenCounts::make() and RankedRows::make().
-  Result<Tenant*> open(TenantId id, std::uint64_t key) noexcept {
+  Result<Tenant*> open(Id id, std::uint64_t key) noexcept {
     if (id == nobody)
       return Error{ErrorCode::invalid_argument, "TenantHistories::nobody is not a tenant: use another number", id, 0};
     if (find(id) != nullptr)
@@ -111,13 +111,13 @@ class TenantHistories {
   }
 
   /// Returns the open tenant with this number, or nullptr if there is none.
-  [[nodiscard]] Tenant* find(TenantId id) const noexcept {
+  [[nodiscard]] Tenant* find(Id id) const noexcept {
     const std::size_t slot = id == nobody ? slots_ : slot_of(id);
     return slot == slots_ ? nullptr : &tenants_[slot];
   }
 
   /// Deletes a tenant's data and frees its bytes. Does nothing if there is no such tenant.
-  void close(TenantId id) noexcept {
+  void close(Id id) noexcept {
     Tenant* const gone = find(id);
     if (gone == nullptr) return;
     ids_[slot_of(id)].store(nobody, std::memory_order_relaxed);
@@ -127,7 +127,7 @@ class TenantHistories {
   /// Returns the number of bytes of all open tenants and all slots. Do not call it at the same time as open() or
   /// close().
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    std::size_t bytes = slots_ * (sizeof(TenantId) + sizeof(Tenant));
+    std::size_t bytes = slots_ * (sizeof(Id) + sizeof(Tenant));
     for (const Tenant& tenant : std::span(tenants_.get(), slots_))
       bytes += tenant.history.memory_bytes() + tenant.next_tokens.memory_bytes() + tenant.ranked_rows.memory_bytes();
     return bytes;
@@ -141,7 +141,7 @@ class TenantHistories {
     options->key = key;
     return Table::make(*options);
   }
-  [[nodiscard]] std::size_t slot_of(TenantId id) const noexcept {
+  [[nodiscard]] std::size_t slot_of(Id id) const noexcept {
     std::size_t slot = 0;
     while (slot < slots_ && ids_[slot].load(std::memory_order_acquire) != id) ++slot;
     return slot;
@@ -149,7 +149,7 @@ class TenantHistories {
 
   TenantOptions options_;
   std::size_t slots_ = 0;
-  std::unique_ptr<std::atomic<TenantId>[]> ids_;
+  std::unique_ptr<std::atomic<Id>[]> ids_;
   std::unique_ptr<Tenant[]> tenants_;
 };
 

@@ -145,21 +145,4 @@ inline std::uint32_t agreement(TokenSpan tokens, std::size_t a, std::size_t b, s
 
 }  // namespace detail
 
-namespace archetype {
-
-/// A minimal model of LookupIndex: finds nothing.
-struct Index {
-  explicit Index(const IndexOptions&) {}
-  void append(TokenSpan) {}
-  void truncate(std::size_t) {}
-  void clear() {}
-  [[nodiscard]] std::size_t find(const MatchLimits&, std::span<Match>) const { return 0; }
-  [[nodiscard]] TokenSpan tokens() const { return {}; }
-  [[nodiscard]] bool exhausted() const { return false; }
-  [[nodiscard]] std::size_t memory_bytes() const { return 0; }
-  Result<void> reserve(std::size_t) { return {}; }
-};
-static_assert(LookupIndex<Index>);
-
-}  // namespace archetype
 }  // namespace reprise

@@ -17,41 +17,6 @@
 
 namespace reprise::inline v0 {
 
-/// A token that has followed a context, and how often.
-struct NextToken {
-  Token token = 0;
-  std::uint32_t count = 0;
-  friend bool operator==(const NextToken&, const NextToken&) = default;
-};
-
-/// The counted next tokens of one context, by falling count. Among equal counts, the smaller token is first. During a
-/// write by another thread, the order can differ, and a token can be listed twice.
-class NextTokens {
- public:
-  static constexpr std::size_t most = detail::words_per_line;  ///< maximum number of listed tokens
-
-  constexpr NextTokens() noexcept = default;  ///< a context that has not been counted
-  /// Lists these tokens, in this order. `unlisted`: the number of occurrences of the context with other next tokens.
-  /// Requires tokens.size() <= most.
-  constexpr NextTokens(std::span<const NextToken> tokens, std::uint32_t unlisted) noexcept
-      : size_(tokens.size()), total_(unlisted) {
-    std::copy(tokens.begin(), tokens.end(), list_.begin());
-    for (const NextToken& next : tokens) total_ += next.count;
-  }
-
-  [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept { return std::span(list_).first(size_); }
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
-  /// Returns the number of counted occurrences of the context: the sum of the listed counts, and the occurrences with
-  /// other next tokens. A share is NextToken::count / total().
-  [[nodiscard]] constexpr std::uint32_t total() const noexcept { return total_; }
-
- private:
-  std::array<NextToken, most> list_{};
-  std::size_t size_ = 0;
-  std::uint32_t total_ = 0;
-};
-
 struct NextTokenOptions {
   /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
   /// allocates later. Values above 256 GiB have no effect.
@@ -92,6 +57,41 @@ struct NextTokenOptions {
 /// allocate.
 class NextTokenCounts {
  public:
+  /// A token that has followed a context, and how often.
+  struct NextToken {
+    Token token = 0;
+    std::uint32_t count = 0;
+    friend bool operator==(const NextToken&, const NextToken&) = default;
+  };
+
+  /// The counted next tokens of one context, by falling count. Among equal counts, the smaller token is first. During a
+  /// write by another thread, the order can differ, and a token can be listed twice.
+  class NextTokens {
+   public:
+    static constexpr std::size_t most = detail::words_per_line;  ///< maximum number of listed tokens
+
+    constexpr NextTokens() noexcept = default;  ///< a context that has not been counted
+    /// Lists these tokens, in this order. `unlisted`: the number of occurrences of the context with other next tokens.
+    /// Requires tokens.size() <= most.
+    constexpr NextTokens(std::span<const NextToken> tokens, std::uint32_t unlisted) noexcept
+        : size_(tokens.size()), total_(unlisted) {
+      std::copy(tokens.begin(), tokens.end(), list_.begin());
+      for (const NextToken& next : tokens) total_ += next.count;
+    }
+
+    [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept { return std::span(list_).first(size_); }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+    /// Returns the number of counted occurrences of the context: the sum of the listed counts, and the occurrences with
+    /// other next tokens. A share is NextToken::count / total().
+    [[nodiscard]] constexpr std::uint32_t total() const noexcept { return total_; }
+
+   private:
+    std::array<NextToken, most> list_{};
+    std::size_t size_ = 0;
+    std::uint32_t total_ = 0;
+  };
+
   static constexpr std::size_t words_per_line = detail::words_per_line;
   static constexpr std::size_t line_bytes = detail::ContextLines::line_bytes;
   /// Number of evictions of the table after which a line is halved.

@@ -36,14 +36,6 @@ struct Ranking {
   std::array<Token, most> tokens;
 };
 
-/// A ranking, and the context after which the target gave it.
-struct RankedRow {
-  Token before_last = Ranking::none;  ///< none: the context is `last` alone
-  Token last = Ranking::none;         ///< none: there is no row
-  Ranking ranking;
-  friend bool operator==(const RankedRow&, const RankedRow&) = default;
-};
-
 struct RankedRowsOptions {
   /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
   /// allocates later. Values above 256 GiB have no effect.
@@ -81,6 +73,14 @@ struct RankedRowsOptions {
 /// **Cost.** One cache line for each row that is read or written. Only make() and copy() allocate.
 class RankedRows {
  public:
+  /// A ranking, and the context after which the target gave it.
+  struct Row {
+    Token before_last = Ranking::none;  ///< none: the context is `last` alone
+    Token last = Ranking::none;         ///< none: there is no row
+    Ranking ranking;
+    friend bool operator==(const Row&, const Row&) = default;
+  };
+
   /// The contents of one line of a table: a ranking, and the tag of its context. An empty ranking is an empty line.
   struct Line {
     std::uint16_t tag = 0;  ///< 0 in an empty line
@@ -135,9 +135,9 @@ class RankedRows {
 
   /// Keeps these rows, in this order. Rows without a context or a ranking are left out, and so are rows with a token
   /// outside the vocabulary.
-  void add(std::span<const RankedRow> rows) noexcept {
+  void add(std::span<const Row> rows) noexcept {
     if (lines() == 0) return;
-    for (const RankedRow& row : rows)
+    for (const Row& row : rows)
       if (keeps(row))
         keep(row.before_last == Ranking::none ? lines_.place_of(row.last) : lines_.place_of(row.before_last, row.last),
              row.ranking);
@@ -192,7 +192,7 @@ class RankedRows {
     return ranking;
   }
 
-  [[nodiscard]] bool keeps(const RankedRow& row) const noexcept {
+  [[nodiscard]] bool keeps(const Row& row) const noexcept {
     const auto known = [&](Token token) {
       return token >= 0 && static_cast<std::uint32_t>(token) < options_.vocabulary;
     };

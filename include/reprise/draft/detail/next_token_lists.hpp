@@ -77,7 +77,7 @@ class NextTokenLists {
     };
     for (std::size_t i = 0; i < counted_.size(); ++i) {
       const CountClasses classes(counted_source(i), counted_[i].total());
-      for (const NextToken& next : counted_[i].listed())
+      for (const NextTokenCounts::NextToken& next : counted_[i].listed())
         if (Candidate* const candidate = candidate_for(next.token, next.count, 4 * std::uint64_t{counted_[i].total()}))
           list(*candidate, counted_source(i), classes.of(next.count));
     }
@@ -126,7 +126,7 @@ class NextTokenLists {
     if (source <= NextTokenSource::ranked_after_one) candidate.evidence.next.listed = true;
   }
 
-  std::array<NextTokens, 2> counted_;          // after two tokens, after one
+  std::array<NextTokenCounts::NextTokens, 2> counted_;          // after two tokens, after one
   std::array<const Ranking*, 5> ranked_{};     // in the order of NextTokenSource; null: none
   std::array<Ranking, direct_lists> carried_;  // copies, because other threads may write to the table
 };

@@ -35,15 +35,15 @@ class ShownRows {
   }
 
   /// `bytes`: upper bound on the memory.
-  explicit ShownRows(std::size_t bytes) noexcept : capacity_(bytes / sizeof(RankedRow)) {}
+  explicit ShownRows(std::size_t bytes) noexcept : capacity_(bytes / sizeof(RankedRows::Row)) {}
 
   /// Allocates the memory. Without memory, rows are not kept.
   void reserve() noexcept {
-    if (rows_.empty() && rows_.reserve(capacity_)) static_cast<void>(rows_.resize(capacity_, RankedRow()));
+    if (rows_.empty() && rows_.reserve(capacity_)) static_cast<void>(rows_.resize(capacity_, RankedRows::Row()));
   }
   /// Forgets all rows.
   void clear() noexcept {
-    std::fill(rows_.begin(), rows_.end(), RankedRow());
+    std::fill(rows_.begin(), rows_.end(), RankedRows::Row());
     forget_lags();
     any_ = false;
   }
@@ -55,13 +55,13 @@ class ShownRows {
 
   /// True if a row has been shown since clear(), even if there was no memory for it.
   [[nodiscard]] bool any() const noexcept { return any_; }
-  [[nodiscard]] std::span<const RankedRow> rows() const noexcept { return {rows_.data(), rows_.size()}; }
+  [[nodiscard]] std::span<const RankedRows::Row> rows() const noexcept { return {rows_.data(), rows_.size()}; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return rows_.memory_bytes(); }
 
   /// Returns the latest ranking after these tokens, or null. `before_last`: Ranking::none for one token.
   [[nodiscard]] const Ranking* after(Token before_last, Token last) const noexcept {
     if (rows_.empty() || last < 0) return nullptr;
-    const RankedRow& row = rows_[place_of(before_last, last)];
+    const RankedRows::Row& row = rows_[place_of(before_last, last)];
     return row.last == last && row.before_last == before_last ? &row.ranking : nullptr;
   }
   /// Returns the ranking of the row that picked the last token (0) or the token before it (1). Tokens said since are
@@ -146,7 +146,7 @@ class ShownRows {
   }
 
   std::size_t capacity_;
-  Buffer<RankedRow> rows_;
+  Buffer<RankedRows::Row> rows_;
   std::array<Ranking, lags> lags_;
   std::size_t lags_end_ = 0;
   Token lags_last_ = Ranking::none;
