@@ -133,7 +133,7 @@ class Server {
   bool pack() {
     entries_.clear();
     for (const auto& request : running_) {
-      const auto offer = request->session.offer();
+      const reprise::Result<reprise::Offer> offer = request->session.offer();
       if (!offer) return false;
       entries_.push_back({*offer, request->session.context().size()});
     }
@@ -165,7 +165,8 @@ class Server {
     return true;
   }
 
-  reprise::BatchPlanner planner_{{.max_rows = max_rows}};  // learns the cost of a pass from the pass times
+  reprise::BatchPlanner planner_{
+      reprise::BatchOptions{.max_rows = max_rows}};  // learns the cost of a pass from the pass times
   reprise::BatchPacker packer_;
   std::vector<std::unique_ptr<Request>> running_;
   std::vector<reprise::BatchEntry> entries_;

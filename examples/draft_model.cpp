@@ -69,6 +69,8 @@ struct SmallModel {
   void reserve(std::size_t max_context) { cache.reserve(max_context); }
 };
 
+static_assert(reprise::DraftModel<SmallModel>);
+
 /// The engine with the large model. It shows its distributions, so rejection sampling verifies the sampled drafts.
 class Engine {
  public:
@@ -117,6 +119,8 @@ class Engine {
   std::uint64_t random_ = 2;
 };
 
+static_assert(reprise::DistributionVerifier<Engine>);
+
 bool run(const char* name, const reprise::ModelOptions& options, bool sampled) {
   const Pairs large(text);
   const Pairs small(text.substr(0, 2 * text.size() / 3));
@@ -138,6 +142,34 @@ bool run(const char* name, const reprise::ModelOptions& options, bool sampled) {
   return generated->statistics.mean_accepted_tokens() > 1.5;
 }
 
+/// The same for an engine that owns its loop: it makes the picks of a pass by rejection sampling itself.
+bool run_in_own_loop(const reprise::ModelOptions& options) {
+  const Pairs large(text);
+  const Pairs small(text.substr(0, text.size() / 2));
+  const std::vector<Token> prompt = {token_of('t'), token_of('h'), token_of('e')};
+  Engine engine(large, prompt, true);
+  auto drafter = reprise::ModelDrafter<SmallModel>::make({&small, {}}, options);
+  if (!drafter) return false;
+  reprise::Session session(*std::move(drafter));
+  const reprise::Limits limits{.max_tokens = 100};
+  if (!session.reserve(256) || !session.begin(prompt)) return false;
+  while (session.propose(limits), !session.finished()) {
+    const reprise::Result<reprise::Pass> pass = session.plan();
+    if (!pass) return false;
+    static_cast<void>(engine.verify(pass->batch, pass->drafted));
+    reprise::RejectionPicks picks(
+        pass->batch.last(pass->drafted), [&](std::size_t i) { return engine.probabilities(i); },
+        [&](std::size_t i) { return session.strategy().distribution(pass->nodes[i]); },
+        [&] { return engine.uniform(); });
+    const reprise::Result<reprise::Decision> decision = session.resolve(pass->ticket, picks);
+    if (!decision || picks.failed()) return false;
+    engine.commit(decision->keep);
+    if (!session.commit(pass->ticket)) return false;
+  }
+  std::printf("own loop: %.2f tokens per pass\n", session.statistics().mean_accepted_tokens());
+  return session.statistics().mean_accepted_tokens() > 1;
+}
+
 }  // namespace
 
 int main() {
@@ -145,5 +177,5 @@ int main() {
   reprise::ModelOptions drawn;
   drawn.kind = reprise::DraftKind::sampled;
   drawn.seed = 7;  // the drafter's own seed: its random numbers must be independent of the target's
-  return run("greedy", greedy, false) && run("sampled", drawn, true) ? 0 : 1;
+  return run("greedy", greedy, false) && run("sampled", drawn, true) && run_in_own_loop(drawn) ? 0 : 1;
 }

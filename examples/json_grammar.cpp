@@ -84,6 +84,7 @@ struct ForcedTokens {
   Engine* engine;
   std::size_t forced(std::span<Token> out) { return engine->forced(out); }
 };
+static_assert(reprise::JumpForwardSource<ForcedTokens>);
 
 template <class AnyEngine, class Strategy>
 std::vector<Token> run(const char* name, AnyEngine& engine, Strategy strategy) {

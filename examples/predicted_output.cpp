@@ -58,7 +58,7 @@ double tokens_per_pass(const char* name, Strategy strategy) {
 
 int main() {
   const std::vector<reprise::Token> prediction(old_text.begin(), old_text.end());
-  reprise::PredictedOutputDrafter reference;
+  reprise::PredictedOutputDrafter reference(reprise::PredictedOutputOptions{.max_bytes = 1 << 20});
   if (const auto taken = reference.predict(prediction); !taken) return std::puts(taken.error().message.data()), 1;
 
   const double plain = tokens_per_pass("no drafting", reprise::NoDrafter());

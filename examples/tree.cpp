@@ -57,7 +57,8 @@ class Engine {
     // The ancestor mask, row-major. It has no columns for the cache, because all rows see the whole cache. Within the
     // batch, a row sees only its own path.
     std::vector<std::uint8_t> mask(batch.size() * batch.size());
-    reprise::attention_mask<std::uint8_t>(parents, pending, 0, batch.size(), mask);
+    reprise::attention_mask(parents, pending, 0, batch.size(), std::span(mask),
+                            reprise::MaskCells<std::uint8_t>{.seen = 1, .hidden = 0});
 
     picks_.clear();  // the model's tokens after the anchor and after each drafted row
     for (std::size_t row = pending - 1; row < batch.size(); ++row)
@@ -102,6 +103,7 @@ class Engine {
  protected:
   std::vector<Token> picks_;
 };
+static_assert(reprise::TreeVerifier<Engine> && reprise::VerifierWithCapabilities<Engine>);
 static_assert(reprise::TreeVerifier<Engine>);
 
 // An engine that walks the tree itself, where the logits are, and returns only the accepted tokens. It converts the

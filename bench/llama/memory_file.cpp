@@ -10,8 +10,8 @@
 #include "replay/trace.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/history/history_snapshot.hpp"
-#include "reprise/history/table_snapshots.hpp"
 #include "reprise/history/snapshot_file.hpp"
+#include "reprise/history/table_snapshots.hpp"
 
 namespace reprise::llama {
 namespace {

@@ -67,7 +67,8 @@ struct Past {
     counts.add(text);
     for (std::size_t i = 1; i + 1 < text.size() / 2; ++i) {
       const Ranking& ranking = rankings.after(text[i], text[i + 1]);
-      const std::array<RankedRows::Row, 2> shown = {{{Ranking::none, text[i], ranking}, {text[i - 1], text[i], ranking}}};
+      const std::array<RankedRows::Row, 2> shown = {
+          {{Ranking::none, text[i], ranking}, {text[i - 1], text[i], ranking}}};
       rows.add(shown);
     }
     options.next_tokens = &counts;

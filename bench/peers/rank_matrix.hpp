@@ -62,7 +62,7 @@ class RankMatrix {
   /// Replaces the rows of all tokens for which the pass reported a row, accepted or rejected. `anchor` is the last
   /// committed token. If several rows of the pass hold the same token, the row reported last wins.
   void learn(Token anchor, const Outcome& outcome) noexcept {
-    for (const RankedToken& candidate : outcome.top_k) {
+    for (const Outcome::RankedToken& candidate : outcome.top_k) {
       if (candidate.after == anchor_parent)
         put(anchor, candidate.rank, candidate.token);
       else if (candidate.after >= 0 && static_cast<std::size_t>(candidate.after) < outcome.draft.size())

@@ -49,10 +49,10 @@ inline std::vector<Step> library_walk(const RandomWalk& made) {
   std::vector<reprise::Token> text(made.drafted + 1);
   std::vector<reprise::CommittedToken> committed(made.drafted + 1);
   std::vector<reprise::NodeIndex> path(made.drafted);
-  const reprise::WalkInput in{
+  const reprise::Walk::Input in{
       .text = text, .draft = {made.draft(), made.drafted}, .parents = made.parents, .anchor_row = made.anchor_row()};
   const reprise::Walk walked = reprise::walk(in, reprise::Limits{.max_tokens = reprise::unlimited}, made.picks,
-                                             reprise::NeverStop{}, {committed, path});
+                                             reprise::NeverStop{}, reprise::Walk::Output{committed, path});
   std::vector<Step> steps;
   for (std::size_t i = 0; i < walked.committed; ++i)
     steps.push_back({static_cast<std::int32_t>(committed[i].row), committed[i].token});

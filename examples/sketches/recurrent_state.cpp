@@ -68,6 +68,8 @@ class Engine {
 };
 // [/sketch]
 
+static_assert(reprise::CheckpointVerifier<Engine>);
+
 }  // namespace
 
 int main() {

@@ -20,9 +20,9 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/plain_decoding.hpp"
+#include "support/scripted_verifier.hpp"
 
 namespace reprise::testing::batched_loop_test {
 namespace {

@@ -16,7 +16,9 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-reprise::detail::StopCheck check(const Limits& limits, const Tokens& output, Token next) { return reprise::detail::check_stop(limits, output, next); }
+reprise::detail::StopCheck check(const Limits& limits, const Tokens& output, Token next) {
+  return reprise::detail::check_stop(limits, output, next);
+}
 
 TEST(FinishReason, EveryReasonHasANameOfItsOwn) {
   std::set<std::string_view> names;

@@ -97,8 +97,8 @@ TEST_F(Tested, CountATokenThatWasProposedTwiceTwice) {
   EXPECT_THAT(seen({0}, {}), ElementsAre(Pair(0, true), Pair(1, true)));
 }
 
-TEST(RankedToken, IsTheFirstChoiceAfterTheAnchorByDefault) {
-  const RankedToken candidate;
+TEST(Outcome::RankedToken, IsTheFirstChoiceAfterTheAnchorByDefault) {
+  const Outcome::RankedToken candidate;
   EXPECT_EQ(candidate.token, 0);
   EXPECT_EQ(candidate.after, anchor_parent);
   EXPECT_EQ(candidate.rank, 0U);

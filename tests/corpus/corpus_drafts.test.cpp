@@ -12,9 +12,9 @@
 #include "reprise/history/history_store.hpp"
 #include "reprise/testing/lossless.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/corpora.hpp"
 #include "support/ngram_world.hpp"
+#include "support/scripted_verifier.hpp"
 
 namespace reprise::corpus_drafts_test {
 namespace {

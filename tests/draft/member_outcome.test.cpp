@@ -29,7 +29,7 @@ struct Pass {
   std::vector<NodeIndex> sent;
   std::vector<NodeIndex> accepted;
   std::optional<Token> pick;
-  std::vector<RankedToken> revealed;
+  std::vector<Outcome::RankedToken> revealed;
   Tokens committed;
 };
 Pass verify(const Nodes& nodes, Random& random) {

@@ -98,7 +98,8 @@ TEST(NgramDrafterMemory, OfRowsIsAskedForOnceInObserve) {
   drafter.begin(TokenSpan(text).first(100));
   drafter.reserve(text.size());
   std::vector<DraftNode> storage(64);
-  const std::array<RankedToken, 2> rows = {RankedToken{anchor_parent, 0, 500}, RankedToken{0, 0, 501}};
+  const std::array<Outcome::RankedToken, 2> rows = {Outcome::RankedToken{anchor_parent, 0, 500},
+                                                    Outcome::RankedToken{0, 0, 501}};
   for (std::size_t at = 100; at < text.size(); ++at) {
     Draft draft(storage, tree);
     const AllocationWatch watch;

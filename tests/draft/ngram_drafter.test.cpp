@@ -391,7 +391,7 @@ TEST(NgramDrafter, TakesAnyOutcomeForWhatItIs) {
     std::vector<NodeIndex> sent(random.below(5), -7);
     std::optional<Token> pick;
     if (random.one_in(2)) pick = static_cast<Token>(random.below(60));
-    const std::vector<RankedToken> revealed(random.below(3), RankedToken{-9, 3, 5});
+    const std::vector<Outcome::RankedToken> revealed(random.below(3), Outcome::RankedToken{-9, 3, 5});
     drafter.feedback({DraftView(nodes, random.one_in(2) ? DraftKind::ordered : DraftKind::sampled), sent, accepted,
                       pick, Cut::strategy_threw, revealed});
     if (random.one_in(10)) drafter.observe(Tokens{static_cast<Token>(random.below(60))}, Origin::output);

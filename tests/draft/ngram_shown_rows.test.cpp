@@ -51,7 +51,7 @@ std::optional<NodeIndex> node_at(const Nodes& nodes, const Tokens& path) {
 /// Runs a round in which nothing is accepted and `pick` follows. `shown`: the ranking after the anchor.
 void run_refused_round(LentNgram<>& drafter, Token pick, const Tokens& shown, const std::vector<NodeIndex>& sent = {}) {
   const Nodes nodes = draft_of(drafter, tree);
-  std::vector<RankedToken> rows;
+  std::vector<Outcome::RankedToken> rows;
   for (const Token token : shown) rows.push_back({anchor_parent, static_cast<std::uint16_t>(rows.size()), token});
   drafter.feedback({DraftView(nodes, DraftKind::ordered), sent, {}, pick, Cut::none, rows});
   drafter.observe(Tokens{pick});
@@ -121,7 +121,7 @@ TEST(NgramShownRows, ChangeNothingWhileNoneIsShown) {
     const Nodes nodes = draft_of(with, tree);
     ASSERT_TRUE(testing::same_nodes(nodes, draft_of(without, tree))) << at;
     ASSERT_TRUE(testing::same_nodes(nodes, draft_of(ignoring, tree))) << at;
-    const std::vector<RankedToken> rows = {{anchor_parent, 0, text[at]}, {anchor_parent, 1, 500}};
+    const std::vector<Outcome::RankedToken> rows = {{anchor_parent, 0, text[at]}, {anchor_parent, 1, 500}};
     const DraftView draft(nodes, DraftKind::ordered);
     with.feedback({draft, {}, {}, text[at], Cut::none, {}});
     without.feedback({draft, {}, {}, text[at], Cut::none, {}});
@@ -286,7 +286,7 @@ void expect_learns_rows(Strategy strategy, const NgramDrafter<>& (*inner)(const 
   EXPECT_EQ(kept(), 2) << "after 2, and after 1 and 2";
   const testing::Drafted draft = lent.propose(tree);
   EXPECT_TRUE(node_at(draft.nodes, {50}));
-  const std::vector<RankedToken> rows = {{anchor_parent, 0, 51}};
+  const std::vector<Outcome::RankedToken> rows = {{anchor_parent, 0, 51}};
   lent.feedback({draft.view(), {}, {}, 7, Cut::none, rows});
   lent.observe(Tokens{7, 1, 2});
   EXPECT_TRUE(node_at(lent.propose(tree).nodes, {51}));

@@ -18,7 +18,7 @@ TEST(ShownRowsAllocations, NoneToLearnToReadAndToClear) {
   const std::vector<Token> context = {1, 2};
   const std::vector<DraftNode> draft = {{.token = 5}, {.token = 6}};
   const std::vector<NodeIndex> accepted = {0};
-  const std::vector<RankedToken> top_k = {{anchor_parent, 0, 5}, {0, 0, 7}, {1, 0, 8}};
+  const std::vector<Outcome::RankedToken> top_k = {{anchor_parent, 0, 5}, {0, 0, 7}, {1, 0, 8}};
   Outcome outcome;
   outcome.draft = DraftView(draft, DraftKind::ordered);
   outcome.accepted = accepted;

@@ -34,7 +34,7 @@ struct Shown {
   std::vector<DraftNode> draft;
   std::vector<NodeIndex> accepted;
   std::optional<Token> pick;
-  std::vector<RankedToken> top_k;
+  std::vector<Outcome::RankedToken> top_k;
 
   /// Shows a ranking after a node, which has a token at each rank unless it is none.
   void show(NodeIndex after, const Tokens& likeliest) {
@@ -57,7 +57,7 @@ class Model {
   void learn(const Shown& pass) {
     if (pass.top_k.empty()) return picked_.clear();
     std::map<NodeIndex, Ranking> rows;
-    for (const RankedToken& token : pass.top_k)
+    for (const Outcome::RankedToken& token : pass.top_k)
       if (token.after >= anchor_parent && token.after < static_cast<NodeIndex>(most_nodes) &&
           token.rank < Ranking::most && token.token >= 0)
         rows[token.after].tokens[token.rank] = token.token;
@@ -351,8 +351,8 @@ TEST(ShownRows, AreForgottenByClear) {
   EXPECT_TRUE(rows.lag(1).empty());
   EXPECT_EQ(rows.after(none, 2), nullptr);
   EXPECT_EQ(rows.after(1, 2), nullptr);
-  EXPECT_TRUE(
-      std::all_of(rows.rows().begin(), rows.rows().end(), [](const RankedRows::Row& row) { return row == RankedRows::Row(); }));
+  EXPECT_TRUE(std::all_of(rows.rows().begin(), rows.rows().end(),
+                          [](const RankedRows::Row& row) { return row == RankedRows::Row(); }));
   EXPECT_GT(rows.memory_bytes(), 0U) << "the memory is kept";
   rows.learn({}, pass.outcome());
   EXPECT_FALSE(rows.any()) << "no context, no row";
@@ -360,7 +360,8 @@ TEST(ShownRows, AreForgottenByClear) {
 
 }  // namespace
 TEST(ShownRows, TakeNoMoreThanTheirBytes) {
-  for (const std::size_t bytes : {std::size_t{0}, sizeof(RankedRows::Row) - 1, sizeof(RankedRows::Row), std::size_t{1000}}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, sizeof(RankedRows::Row) - 1, sizeof(RankedRows::Row), std::size_t{1000}}) {
     ShownRows rows(bytes);
     rows.reserve();
     EXPECT_LE(rows.memory_bytes(), bytes);

@@ -20,9 +20,9 @@
 namespace reprise::rejection_test {
 namespace {
 
-using reprise::detail::UniformDecisions;
 using reprise::detail::acceptance_probability;
 using reprise::detail::residual_at;
+using reprise::detail::UniformDecisions;
 using reprise::detail::weight_at;
 
 using testing::Branches;

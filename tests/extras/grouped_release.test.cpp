@@ -13,8 +13,8 @@
 
 #include "reprise/loop/generate.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/oracle_strategy.hpp"
+#include "support/scripted_verifier.hpp"
 
 namespace reprise::grouped_release_test {
 namespace {

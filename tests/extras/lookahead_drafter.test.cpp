@@ -130,7 +130,7 @@ TEST(LookaheadDrafter, HasColumnsThatGrowByWhatTheTargetSaysBehindThem) {
       EXPECT_EQ(columns[j], wanted) << "column " << j << " of round " << round;
     }
     std::vector<NodeIndex> sent;
-    std::vector<RankedToken> revealed;
+    std::vector<Outcome::RankedToken> revealed;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       sent.push_back(static_cast<NodeIndex>(i));
       revealed.push_back({static_cast<NodeIndex>(i), 0, fresh++});
@@ -149,7 +149,7 @@ TEST(LookaheadDrafter, MovesItsWindowOnWithWhatIsCommitted) {
     Token fresh = 100;
     const auto reveal_all = [&](const std::vector<DraftNode>& nodes) {
       std::vector<NodeIndex> sent;
-      std::vector<RankedToken> revealed;
+      std::vector<Outcome::RankedToken> revealed;
       for (std::size_t i = 0; i < nodes.size(); ++i) {
         sent.push_back(static_cast<NodeIndex>(i));
         revealed.push_back({static_cast<NodeIndex>(i), 0, fresh++});
@@ -431,7 +431,7 @@ TEST(LookaheadDrafter, TakesTokensOfAnyValue) {
   Lent drafter = begun({}, {lowest, highest, -1});
   for (int i = 0; i < 20; ++i) {
     const auto nodes = nodes_of(drafter);
-    std::vector<RankedToken> revealed;
+    std::vector<Outcome::RankedToken> revealed;
     std::vector<NodeIndex> sent;
     for (std::size_t node = 0; node < nodes.size(); ++node) {
       sent.push_back(static_cast<NodeIndex>(node));
@@ -471,7 +471,7 @@ struct Watched : LookaheadDrafter {
       auxiliary_committed += outcome.draft[static_cast<std::size_t>(node)].auxiliary ? 1 : 0;
     for (const NodeIndex node : outcome.sent)
       auxiliary_sent += outcome.draft[static_cast<std::size_t>(node)].auxiliary ? 1 : 0;
-    for (const RankedToken& candidate : outcome.top_k) {
+    for (const Outcome::RankedToken& candidate : outcome.top_k) {
       // The model's token after that row, computed without the tree.
       const auto text = testing::behind(context, outcome.draft, candidate.after);
       testing::TransformerEngine alone(*model, text);

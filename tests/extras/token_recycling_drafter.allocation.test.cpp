@@ -26,7 +26,7 @@ TEST(RecyclingDrafterMemory, IsNotAskedForInProposeAndFeedback) {
   // Tokens without a row in the matrix so far.
   const DraftNode node{.token = 70'000};
   const NodeIndex sent = 0;
-  const RankedToken revealed[] = {{anchor_parent, 0, 90'000}, {0, 0, 80'000}};
+  const Outcome::RankedToken revealed[] = {{anchor_parent, 0, 90'000}, {0, 0, 80'000}};
   const std::size_t rows = drafter->rows();
   {
     const AllocationWatch watch;

@@ -37,7 +37,7 @@ Lent begun(const TokenRecyclingOptions& options = {}, const Tokens& context = pr
 }
 /// A round without a draft in which the target picked `pick`. `choices` are its likeliest tokens after the anchor.
 void tell(Lent& drafter, const Tokens& choices, Token pick) {
-  std::vector<RankedToken> revealed;
+  std::vector<Outcome::RankedToken> revealed;
   for (std::size_t rank = 0; rank < choices.size(); ++rank)
     revealed.push_back({anchor_parent, static_cast<std::uint16_t>(rank), choices[rank]});
   drafter.feedback({{}, {}, {}, pick, Cut::none, revealed});
@@ -116,7 +116,7 @@ TEST(TokenRecyclingDrafter, LearnsFromRowsThatWereRejectedToo) {
   const auto nodes = nodes_of(drafter);
   ASSERT_EQ(nodes[0].token, 6);
   const NodeIndex sent = 0;
-  const RankedToken revealed[] = {{anchor_parent, 0, 4}, {0, 0, 12}, {0, 1, 13}};
+  const Outcome::RankedToken revealed[] = {{anchor_parent, 0, 4}, {0, 0, 12}, {0, 1, 13}};
   drafter.feedback({DraftView(nodes, DraftKind::ordered), {&sent, 1}, {}, 4, Cut::none, revealed});
   drafter.observe(Tokens{6}, Origin::output);
   EXPECT_THAT(top_k(drafter, 6), ElementsAre(12, 13));
@@ -127,7 +127,7 @@ TEST(TokenRecyclingDrafter, BelievesTheTextOverWhatWasRejected) {
   // Token 5 is the anchor, and also a drafted row that was rejected.
   const DraftNode node{.token = 5};
   const NodeIndex sent = 0;
-  const RankedToken revealed[] = {{anchor_parent, 0, 7}, {0, 0, 8}};
+  const Outcome::RankedToken revealed[] = {{anchor_parent, 0, 7}, {0, 0, 8}};
   drafter.feedback({DraftView({&node, 1}, DraftKind::ordered), {&sent, 1}, {}, 7, Cut::none, revealed});
   drafter.observe(Tokens{7}, Origin::output);
   EXPECT_THAT(top_k(drafter, 5), ElementsAre(7));
@@ -270,7 +270,7 @@ TEST(TokenRecyclingDrafter, GrowsWithTheHighestTokenThatItMeets) {
   const auto nodes = nodes_of(drafter);
   ASSERT_EQ(nodes[0].token, 20000);
   const NodeIndex sent = 0;
-  const RankedToken revealed[] = {{0, 0, 7}};
+  const Outcome::RankedToken revealed[] = {{0, 0, 7}};
   drafter.feedback({DraftView(nodes, DraftKind::ordered), {&sent, 1}, {}, 5000, Cut::none, revealed});
   drafter.observe(Tokens{5000}, Origin::output);
   EXPECT_GE(drafter->rows(), 20001U);
@@ -296,7 +296,7 @@ TEST(TokenRecyclingDrafter, TakesTokensOfAnyValue) {
     nodes_of(drafter);
   }
   EXPECT_LE(drafter->memory_bytes(), (std::size_t{32} << 20) + 100);
-  const RankedToken odd[] = {
+  const Outcome::RankedToken odd[] = {
       {NodeIndex{1000}, 0, 1}, {NodeIndex{-7}, 0, 1}, {anchor_parent, 40, 1}, {anchor_parent, 3, 1}};
   drafter.feedback({{}, {}, {}, {}, Cut::none, odd});
 }

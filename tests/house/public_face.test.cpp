@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -40,6 +41,44 @@ TEST(PublicFace, IsWhatTheUmbrellaIncludesAndNothingOfTheBackRooms) {
     EXPECT_EQ(listed, !header.detail && !is_public_by_list(header))
         << header.name << (listed ? ": not public, yet reprise.hpp includes it" : ": public, yet not in reprise.hpp");
   }
+}
+
+/// The words of the compiled code in examples/: a user finds there how a type is used.
+Names words_of_examples() {
+  Names found;
+  for (const auto& entry : fs::recursive_directory_iterator(root() / "examples"))
+    if (Names{".cpp", ".hpp", ".cu", ".cuh"}.contains(entry.path().extension().string()))
+      for (const std::string& word : words_of(bare(read(entry.path())))) found.insert(word);
+  return found;
+}
+/// The types among the names that a header declares: they begin with a capital letter.
+Names declared_types(const std::string& header) {
+  Names found;
+  for (const std::string& name : declared_names(header)) {
+    const std::string last = name.substr(name.rfind(':') + 1);  // npos + 1 is 0
+    if (std::isupper(static_cast<unsigned char>(last.front())) != 0) found.insert(last);
+  }
+  return found;
+}
+
+TEST(PublicFace, HasATypeOnlyIfAnExampleUsesIt) {
+  const Names used = words_of_examples();
+  std::size_t count = 0;
+  for (const Header& header : headers()) {
+    if (header.detail) continue;
+    const Names types = declared_types(header.text);
+    count += types.size();
+    for (const std::string& type : types)
+      EXPECT_TRUE(used.contains(type)) << header.name << " declares " << type
+                                       << ": use it in a program of examples/, with a sentence that says when";
+  }
+  EXPECT_LE(count, 165U) << "a person has to be able to list the public types";
+  EXPECT_GE(count, 100U) << "types are not found any more";
+}
+TEST(PublicFace, TypesAreFoundByTheirCapitals) {
+  EXPECT_EQ(declared_types("namespace reprise { struct A {}; using Bc = int; enum class D { e }; template <class T> "
+                           "concept E = true; int f(A a); namespace detail { struct G {}; } }"),
+            (Names{"A", "Bc", "D", "E"}));
 }
 
 TEST(PublicFace, HasAtMostSeventyHeaders) {

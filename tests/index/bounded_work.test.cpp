@@ -210,7 +210,7 @@ Seen run_world(const std::vector<Token>& text, std::uint64_t key, std::uint64_t 
     }
     for (const std::uint32_t n : {1U, 2U, 4U}) {
       if (naive.tokens().size() <= n) continue;
-      for (const MatchOrder order : {MatchOrder::most_recent, MatchOrder::earliest})
+      for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest})
         compare(index, naive, {.shortest = n, .longest = 16, .candidates = 10'000, .order = order}, seen);
     }
     if (::testing::Test::HasFatalFailure()) {
@@ -255,7 +255,7 @@ TEST(BoundedWork, AnIndexFindsEverythingAgainAfterItsTableHasGrown) {
   EXPECT_LT(known(), text.size() - 1);
   ASSERT_TRUE(index.reserve(20'000));
   EXPECT_EQ(known(), text.size() - 1);
-  for (const MatchOrder order : {MatchOrder::most_recent, MatchOrder::earliest}) {
+  for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest}) {
     for (std::size_t size = naive.tokens().size(); size > text.size(); size -= 7) {
       index.truncate(size);
       naive.truncate(size);

@@ -27,7 +27,7 @@ namespace {
 using reprise::IndexOptions;
 using reprise::Match;
 using reprise::MatchLimits;
-using reprise::MatchOrder;
+using reprise::MatchLimits::Order;
 using reprise::NgramOrders;
 using reprise::Token;
 using reprise::testing::held;
@@ -114,7 +114,7 @@ TYPED_TEST(AnyIndex, ListsTheMostRecentFirst) {
 
 TYPED_TEST(AnyIndex, ListsTheEarliestFirst) {
   const auto index = TestFixture::of({1, 9, 1, 8, 1, 7, 1});
-  MatchLimits limits{.shortest = 1, .longest = 1, .candidates = 16, .order = MatchOrder::earliest};
+  MatchLimits limits{.shortest = 1, .longest = 1, .candidates = 16, .order = MatchLimits::Order::earliest};
   EXPECT_THAT(matches(index, limits), ElementsAre(Match{1, 1}, Match{3, 1}, Match{5, 1}));
   limits.candidates = 2;
   EXPECT_THAT(matches(index, limits), ElementsAre(Match{1, 1}, Match{3, 1}));

@@ -522,7 +522,8 @@ TEST(NextTokenCounts, AreReadWhileTheyAreWritten) {
     Random random(seed);
     while (!done.load()) {
       const auto last = static_cast<Token>(3 * random.below(20));
-      for (const NextTokenCounts::NextTokens& next : {table.next(last), table.next(last, static_cast<Token>(3 * random.below(20)))}) {
+      for (const NextTokenCounts::NextTokens& next :
+           {table.next(last), table.next(last, static_cast<Token>(3 * random.below(20)))}) {
         ASSERT_LE(next.size(), NextTokenCounts::NextTokens::most);
         for (const NextTokenCounts::NextToken& token : next.listed()) {
           ASSERT_EQ(token.token % 3, 0);

@@ -148,9 +148,9 @@ TEST(RankedRows, WithTokensOutsideTheVocabularyAreLeftOut) {
                  {none, 1, negative}};
     if (vocabulary == 100)
       for (const RankedRows::Row& row : Rows{{none, 100, ranking_of({1})},
-                                       {100, 1, ranking_of({1})},
-                                       {none, 1, ranking_of({1, 100})},
-                                       {none, 1, ranking_of({largest})}})
+                                             {100, 1, ranking_of({1})},
+                                             {none, 1, ranking_of({1, 100})},
+                                             {none, 1, ranking_of({largest})}})
         rows.push_back(row);
     table.add(rows);
     EXPECT_TRUE(same_rows(table, RankedRows::make(table.options()).value())) << vocabulary;

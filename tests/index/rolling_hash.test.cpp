@@ -16,7 +16,7 @@ namespace {
 
 using reprise::IndexOptions;
 using reprise::Match;
-using reprise::MatchOrder;
+using reprise::MatchLimits::Order;
 using reprise::RollingHashIndex;
 using reprise::Token;
 using reprise::testing::index_of;
@@ -41,7 +41,7 @@ TEST(RollingHashIndex, WithoutAnyOrderItHoldsTheTokensAndFindsNothing) {
 
 TEST(RollingHashIndex, FindsTheEarliestOnlyWhenMadeForIt) {
   const auto index = index_of<RollingHashIndex>({.earliest = false}, {1, 1, 1});
-  EXPECT_THAT(matches(index, {.order = MatchOrder::earliest}), IsEmpty());
+  EXPECT_THAT(matches(index, {.order = MatchLimits::Order::earliest}), IsEmpty());
 }
 
 TEST(RollingHashIndex, DoesNotAllocateWithinAReservation) {

@@ -15,7 +15,7 @@ namespace suffix_array_test {
 namespace {
 
 using reprise::IndexOptions;
-using reprise::MatchOrder;
+using reprise::MatchLimits::Order;
 using reprise::SuffixArrayIndex;
 using reprise::Token;
 using reprise::testing::index_of;
@@ -26,7 +26,7 @@ using reprise::testing::Stream;
 
 void expect_same_answers(const SuffixArrayIndex& index, const NaiveIndex& reference) {
   for (const std::uint32_t n : {1u, 2u, 5u, 31u, 32u}) {
-    for (const MatchOrder order : {MatchOrder::most_recent, MatchOrder::earliest}) {
+    for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest}) {
       ASSERT_EQ(matches(index, {.shortest = n, .longest = 40, .candidates = 5, .order = order}),
                 matches(reference, {.shortest = n, .longest = 40, .candidates = 5, .order = order}));
     }

@@ -347,7 +347,7 @@ struct CandidateReader {
   void feedback(TokenSpan, const Outcome& outcome) {
     *revealed += outcome.top_k.size();
     if (outcome.top_k.size() != 3 * (outcome.sent.size() + 1)) mistakes->emplace_back("not three of each row");
-    for (const RankedToken& candidate : outcome.top_k) {
+    for (const Outcome::RankedToken& candidate : outcome.top_k) {
       if (candidate.rank != 0) continue;
       const auto at = std::find(outcome.accepted.begin(), outcome.accepted.end(), candidate.after);
       if (candidate.after != anchor_parent && at == outcome.accepted.end()) continue;

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/scripted_verifier.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
+#include "support/scripted_verifier.hpp"
 
 namespace reprise::generate_test {
 namespace {

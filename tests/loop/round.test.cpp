@@ -184,7 +184,7 @@ TEST(WalkOfATree, PassesOverAuxiliaryRows) {
   std::array<Token, 8> text{};
   std::array<CommittedToken, 4> committed;
   std::array<NodeIndex, 3> path{};
-  WalkInput in{.text = text, .context = 1, .draft = draft, .parents = parents, .auxiliary = marks};
+  Walk::Input in{.text = text, .context = 1, .draft = draft, .parents = parents, .auxiliary = marks};
   const std::vector<Token> picks = {5, 9, 6, 7};
   const Limits limits;
   Walk walked = walk(in, limits, picks, NeverStop(), {committed, path});

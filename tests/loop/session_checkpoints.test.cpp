@@ -233,7 +233,7 @@ TEST(SessionReveal, TellsTheStrategyBehindWhichNodeACandidateStands) {
   EXPECT_TRUE(session.report_top_k(pass->ticket, 0, std::vector<Token>{4}));
   EXPECT_TRUE(session.report_top_k(pass->ticket, 7, std::vector<Token>{8}));  // no such row: left out
   ASSERT_TRUE(session.commit(pass->ticket));
-  const std::vector<RankedToken>& told = session.strategy().heard.top_k;
+  const std::vector<Outcome::RankedToken>& told = session.strategy().heard.top_k;
   ASSERT_EQ(told.size(), 3U);
   EXPECT_EQ(told[0].after, 1);
   EXPECT_EQ(told[1].token, 31);

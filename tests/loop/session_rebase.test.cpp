@@ -15,8 +15,8 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/speculator.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/strategies.hpp"
 
 namespace reprise::session_rebase_test {

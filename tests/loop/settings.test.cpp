@@ -14,9 +14,9 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/speculator.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/oracle_strategy.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/strategies.hpp"
 
 namespace reprise::settings_test {

@@ -66,8 +66,8 @@ class PlainRule {
   }
   [[nodiscard]] Row row(Token token) const { return rows_.contains(token) ? rows_.at(token) : Row{}; }
   /// Learns the row of every position of the pass.
-  void learn(Token anchor, DraftView draft, const std::vector<RankedToken>& revealed) {
-    for (const RankedToken& one : revealed)
+  void learn(Token anchor, DraftView draft, const std::vector<Outcome::RankedToken>& revealed) {
+    for (const Outcome::RankedToken& one : revealed)
       rows_[one.after == anchor_parent ? anchor : draft[static_cast<std::size_t>(one.after)].token][one.rank] =
           one.token;
   }
@@ -111,7 +111,7 @@ void run_round(Lent& drafter, PlainRule& rule, const RankedText& target) {
 
 /// Shows a row of the anchor in a pass without a draft, which commits `pick`.
 void show(Lent& drafter, const Tokens& row, Token pick) {
-  std::vector<RankedToken> revealed;
+  std::vector<Outcome::RankedToken> revealed;
   for (std::size_t rank = 0; rank < row.size(); ++rank)
     revealed.push_back({anchor_parent, static_cast<std::uint16_t>(rank), row[rank]});
   drafter.feedback({{}, {}, {}, pick, Cut::none, revealed});
@@ -152,7 +152,7 @@ TEST(PublishedTokenRecyclingDrafter, DraftsThePublishedTreeOfDifferentTokens) {
   Lent drafter{Drafter({.vocabulary = 1000})};
   drafter.begin(Tokens{0});
   PlainRule rule;
-  std::vector<RankedToken> revealed;
+  std::vector<Outcome::RankedToken> revealed;
   std::vector<DraftNode> nodes;
   for (Token token = 0; token < 1000; ++token) {
     nodes.push_back({.token = token});
@@ -228,7 +228,7 @@ TEST(PublishedTokenRecyclingDrafter, LearnsFromRejectedRowsAndTheLastRowOfAToken
   drafter.begin(prompt);
   const DraftNode nodes[] = {{.token = 3}, {.token = 5}};
   const NodeIndex sent[] = {0, 1};
-  const RankedToken revealed[] = {{anchor_parent, 0, 7}, {0, 0, 2}, {1, 0, 4}};
+  const Outcome::RankedToken revealed[] = {{anchor_parent, 0, 7}, {0, 0, 2}, {1, 0, 4}};
   drafter.feedback({DraftView(nodes, DraftKind::ordered), sent, {}, 7, Cut::none, revealed});
   EXPECT_EQ(row_of(drafter, 3)[0], 2);
   EXPECT_EQ(row_of(drafter, 5)[0], 4) << "the row of the anchor, 5, came before that of the drafted 5";
@@ -277,7 +277,7 @@ TEST(PublishedTokenRecyclingDrafter, TakesTokensOfAnyValue) {
     EXPECT_FALSE(drafter.propose(whole, 80).malformed);
   }
   EXPECT_LE(drafter->memory_bytes(), std::size_t{32} << 20);
-  const RankedToken odd[] = {
+  const Outcome::RankedToken odd[] = {
       {NodeIndex{1000}, 0, 1}, {NodeIndex{-7}, 0, 1}, {anchor_parent, 40, 1}, {anchor_parent, 3, 1}};
   drafter.feedback({{}, {}, {}, {}, Cut::none, odd});
 }

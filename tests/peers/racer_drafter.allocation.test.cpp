@@ -25,7 +25,7 @@ TEST(RacerDrafterMemory, IsNotAskedForInProposeAndFeedback) {
   // Tokens without a row in the matrix so far.
   const DraftNode node{.token = 70'000};
   const NodeIndex sent = 0;
-  const RankedToken revealed[] = {{anchor_parent, 0, 90'000}, {0, 0, 80'000}};
+  const Outcome::RankedToken revealed[] = {{anchor_parent, 0, 90'000}, {0, 0, 80'000}};
   const AllocationWatch watch;
   drafter.feedback({DraftView({&node, 1}, DraftKind::ordered), {&sent, 1}, {}, 1, Cut::none, revealed});
   EXPECT_EQ(watch.allocations(), 0U);

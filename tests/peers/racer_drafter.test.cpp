@@ -69,8 +69,8 @@ class PlainRacer {
         add({gram.begin(), gram.end()});
       }
   }
-  void learn_rows(TokenSpan context, DraftView draft, const std::vector<RankedToken>& revealed) {
-    for (const RankedToken& one : revealed)
+  void learn_rows(TokenSpan context, DraftView draft, const std::vector<Outcome::RankedToken>& revealed) {
+    for (const Outcome::RankedToken& one : revealed)
       rows_[one.after == anchor_parent ? context.back() : draft[static_cast<std::size_t>(one.after)].token][one.rank] =
           one.token;
     for (const Tokens& border : borders(context)) use(border);
@@ -413,8 +413,8 @@ TEST(RacerDrafter, TakesTokensOfAnyValue) {
   constexpr Token highest = std::numeric_limits<Token>::max();
   Lent drafter = made({.ngram = 2});
   drafter.begin(Tokens{lowest, highest, -1, lowest, highest});
-  const RankedToken odd[] = {{NodeIndex{1000}, 0, 1}, {NodeIndex{-7}, 0, 1},       {anchor_parent, 40, 1},
-                             {anchor_parent, 3, 1},   {anchor_parent, 0, highest}, {anchor_parent, 1, lowest}};
+  const Outcome::RankedToken odd[] = {{NodeIndex{1000}, 0, 1}, {NodeIndex{-7}, 0, 1},       {anchor_parent, 40, 1},
+                                      {anchor_parent, 3, 1},   {anchor_parent, 0, highest}, {anchor_parent, 1, lowest}};
   for (int i = 0; i < 5; ++i) {
     EXPECT_FALSE(drafter.propose(whole).malformed);
     drafter.feedback({{}, {}, {}, {}, Cut::none, odd});

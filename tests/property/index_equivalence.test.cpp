@@ -20,7 +20,7 @@ namespace {
 
 using reprise::Match;
 using reprise::MatchLimits;
-using reprise::MatchOrder;
+using reprise::MatchLimits::Order;
 using reprise::Token;
 using reprise::TokenSpan;
 using Random = reprise::testing::SplitMix;
@@ -90,14 +90,14 @@ bool agree(const World& world, const reprise::NgramOrders& orders, Random& rando
   limits.longest =
       static_cast<std::uint32_t>(random.one_in(8) ? random.between(0, 80) : random.between(limits.shortest, 32));
   limits.candidates = static_cast<std::uint32_t>(random.between(0, 20));
-  limits.order = random.one_in(2) ? MatchOrder::most_recent : MatchOrder::earliest;
+  limits.order = random.one_in(2) ? MatchLimits::Order::most_recent : MatchLimits::Order::earliest;
   const std::size_t room = random.one_in(4) ? random.below(20) : 20;
   const std::vector<Match> expected = answer(world.naive, limits, room);
   const std::vector<Match> hashed = answer(world.rolling, limits, room);
   const std::vector<Match> sorted = answer(world.suffixes, limits, room);
   if (hashed == expected && sorted == expected) return true;
   ADD_FAILURE() << "shortest " << limits.shortest << " longest " << limits.longest << " candidates "
-                << limits.candidates << (limits.order == MatchOrder::earliest ? " earliest" : " most recent")
+                << limits.candidates << (limits.order == MatchLimits::Order::earliest ? " earliest" : " most recent")
                 << " room " << room << " size " << world.tokens.size() << "\nnaive   " << text(expected) << "\nrolling "
                 << text(hashed) << "\nsuffix  " << text(sorted);
   return false;

@@ -23,8 +23,8 @@
 namespace reprise::sampling_statistics_test {
 namespace {
 
-using reprise::detail::UniformDecisions;
 using reprise::detail::acceptance_probability;
+using reprise::detail::UniformDecisions;
 
 using Random = testing::SplitMix;
 

@@ -24,7 +24,7 @@ bool matches_are_exact(Random random, bool faulty) {
     const auto token = static_cast<Token>(random.below(4));
     index.append(std::array{token});
     std::array<Match, 8> found;
-    const std::size_t count = index.find(MatchLimits{2, 6, 8, MatchOrder::most_recent}, found);
+    const std::size_t count = index.find(MatchLimits{2, 6, 8, MatchLimits::Order::most_recent}, found);
     for (std::size_t m = 0; m < count; ++m)
       if (found[m].length != reprise::detail::agreement(index.tokens(), found[m].end, index.tokens().size(), 6))
         return false;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "reprise/loop/session.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/plain_decoding.hpp"
 #include "support/property_cases.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/strategies.hpp"
 
 // Generations over two tokens, for every truth table over the last two tokens, every choice of EOS, limits 1 to 6 and

@@ -188,7 +188,7 @@ class Life {
     outcome.sent = std::span(sent).first(chosen);
     outcome.accepted = std::span(accepted).first(depth);
     outcome.pick = truth[depth];
-    const std::vector<RankedToken> top_k = rankings_of(draft.prefix(chosen), TokenSpan(text).first(size));
+    const std::vector<Outcome::RankedToken> top_k = rankings_of(draft.prefix(chosen), TokenSpan(text).first(size));
     outcome.top_k = top_k;
     control.learn(outcome, {plain, {1, 1 + chosen, size}, depth + 1});
     drafter.feedback(TokenSpan(text).first(size), outcome);
@@ -329,8 +329,8 @@ class Life {
     return ranking;
   }
   /// The target's rankings after the anchor and after all of these nodes.
-  static std::vector<RankedToken> rankings_of(DraftView sent, TokenSpan context) {
-    std::vector<RankedToken> top_k;
+  static std::vector<Outcome::RankedToken> rankings_of(DraftView sent, TokenSpan context) {
+    std::vector<Outcome::RankedToken> top_k;
     for (NodeIndex node = anchor_parent; node < static_cast<NodeIndex>(sent.size()); ++node) {
       const Token last = node == anchor_parent ? context.back() : sent[static_cast<std::size_t>(node)].token;
       const Ranking ranking = ranking_after(last, context.size());

@@ -285,7 +285,7 @@ TEST(Replay, TellsControlTheCurveOrTheTimes) {
 /// The rows of `outcome` as (node of the row, token) in the order of their report.
 std::vector<std::pair<NodeIndex, Token>> shown_rows(const testing::KeptOutcome& outcome) {
   std::vector<std::pair<NodeIndex, Token>> all;
-  for (const RankedToken& token : outcome.top_k) all.emplace_back(token.after, token.token);
+  for (const Outcome::RankedToken& token : outcome.top_k) all.emplace_back(token.after, token.token);
   return all;
 }
 using Shown = std::vector<std::pair<NodeIndex, Token>>;

@@ -108,7 +108,8 @@ TEST(Statistics, PutAllThatLiesDeepIntoTheLastBin) {
   std::vector<NodeIndex> path(18);
   for (std::size_t i = 0; i < path.size(); ++i) path[i] = static_cast<NodeIndex>(i);
   round.accept(path).count_in(counted);
-  for (std::size_t depth = 1; depth <= 16; ++depth) EXPECT_EQ(counted.at_depth(depth), (Statistics::Sent{1, 1})) << depth;
+  for (std::size_t depth = 1; depth <= 16; ++depth)
+    EXPECT_EQ(counted.at_depth(depth), (Statistics::Sent{1, 1})) << depth;
   EXPECT_EQ(counted.at_depth(17), (Statistics::Sent{4, 2}));
   EXPECT_EQ(&counted.at_depth(1000), &counted.at_depth(17));
 }

@@ -19,8 +19,8 @@
 #include "reprise/testing/check_strategy.hpp"
 #include "reprise/testing/lossless.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/lent_context.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/strategies.hpp"
 
 namespace reprise::testing {

@@ -103,7 +103,8 @@ class HostileRowsRun {
   /// Checks the rows at the end, and carries them to the next sequence.
   std::string check_rows(const NgramDrafter<>& drafter, RankedRows& carried, const Statistics& statistics,
                          HostileRowsCoverage* coverage) {
-    if (drafter.rows().size() * sizeof(RankedRows::Row) > drafter.options().row_bytes) return "more rows than their memory";
+    if (drafter.rows().size() * sizeof(RankedRows::Row) > drafter.options().row_bytes)
+      return "more rows than their memory";
     for (const RankedRows::Row& row : drafter.rows())
       for (const Token token : row.ranking.tokens)
         if (token < 0 && token != Ranking::none) return "a negative token was kept";

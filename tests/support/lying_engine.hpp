@@ -6,9 +6,9 @@
 
 #include "reprise/core/token.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/random_rows.hpp"
+#include "support/scripted_verifier.hpp"
 
 namespace reprise::testing {
 

@@ -61,7 +61,7 @@ class BasicNaiveIndex {
     const std::size_t shortest = limits.shortest;
     if (exhausted() || shortest == 0 || shortest > NgramOrders::largest || end <= shortest) return 0;
     const std::size_t most = std::min<std::size_t>(limits.candidates, out.size());
-    const bool recent = limits.order == MatchOrder::most_recent;
+    const bool recent = limits.order == MatchLimits::Order::most_recent;
     std::size_t found = 0;
     for (std::size_t i = shortest; i < end && found < most; ++i) {
       const std::size_t at = recent ? end - 1 - (i - shortest) : i;

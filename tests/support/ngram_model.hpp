@@ -635,8 +635,9 @@ class NgramModel {
     const auto negative = [](Token token) { return token < 0; };
     if (std::any_of(after.begin(), after.end(), negative)) return ranked(source, {}, false);
     const auto replaces = [&](const Row& row) { return place_of(row.after) == place_of(after); };
-    const auto own =
-        options_.row_bytes < sizeof(RankedRows::Row) ? rows_.rend() : std::find_if(rows_.rbegin(), rows_.rend(), replaces);
+    const auto own = options_.row_bytes < sizeof(RankedRows::Row)
+                         ? rows_.rend()
+                         : std::find_if(rows_.rbegin(), rows_.rend(), replaces);
     if (own != rows_.rend() && own->after == after) return ranked(source, own->ranks, false);
     Ranks ranks;
     if (options_.ranked_rows != nullptr) {
@@ -685,7 +686,7 @@ class NgramModel {
       picks_.clear();
     } else {
       std::map<NodeIndex, Ranks> shown;
-      for (const RankedToken& token : outcome.top_k)
+      for (const Outcome::RankedToken& token : outcome.top_k)
         if (token.rank < 8 && token.token >= 0 && token.after < 64) shown[token.after][token.rank] = token.token;
       const auto keep_row = [&](NodeIndex node) {
         std::vector<Token> path;

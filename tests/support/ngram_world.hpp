@@ -198,7 +198,7 @@ class RandomOutcome {
   std::vector<NodeIndex> sent_;
   std::vector<NodeIndex> accepted_;
   std::optional<Token> pick_;
-  std::vector<RankedToken> rows_;
+  std::vector<Outcome::RankedToken> rows_;
 };
 
 /// The events that worlds have met.
@@ -447,7 +447,7 @@ class NgramWorld {
       if (choices_.chance(30)) continue;
       const Ranking ranking(random_ranking(choices_, TokenSpan(said).subspan(i - 2)));
       const std::array<RankedRows::Row, 2> rows = {RankedRows::Row{Ranking::none, said[i - 1], ranking},
-                                             RankedRows::Row{said[i - 2], said[i - 1], ranking}};
+                                                   RankedRows::Row{said[i - 2], said[i - 1], ranking}};
       made.add(rows);
     }
     return made;

@@ -31,10 +31,11 @@ inline std::vector<Token> random_ranking(Choices& choices, TokenSpan said) {
 
 /// Returns the rows of one pass: of the anchor, and of accepted and rejected nodes. Some rows are missing. Some are
 /// lies: of nodes that do not exist, with ranks in a wrong order or beyond all bounds.
-inline std::vector<RankedToken> random_rows(Choices& choices, std::span<const DraftNode> nodes, TokenSpan said) {
+inline std::vector<Outcome::RankedToken> random_rows(Choices& choices, std::span<const DraftNode> nodes,
+                                                     TokenSpan said) {
   constexpr std::array<NodeIndex, 6> no_nodes = {-2,  std::numeric_limits<NodeIndex>::min(), 63, 64,
                                                  200, std::numeric_limits<NodeIndex>::max()};
-  std::vector<RankedToken> rows;
+  std::vector<Outcome::RankedToken> rows;
   const auto show = [&](NodeIndex node) {
     const std::vector<Token> ranking = random_ranking(choices, said);
     const bool ordered = choices.chance(90);

@@ -48,9 +48,9 @@ inline std::vector<Token> behind(TokenSpan context, DraftView draft, NodeIndex n
 }
 
 /// Returns the first `ranks` choices of the target for the anchor's row and for the rows of `sent`.
-inline std::vector<RankedToken> revealed_by(const RankedText& target, TokenSpan context, DraftView draft,
-                                            std::span<const NodeIndex> sent, std::size_t ranks) {
-  std::vector<RankedToken> revealed;
+inline std::vector<Outcome::RankedToken> revealed_by(const RankedText& target, TokenSpan context, DraftView draft,
+                                                     std::span<const NodeIndex> sent, std::size_t ranks) {
+  std::vector<Outcome::RankedToken> revealed;
   const auto reveal = [&](NodeIndex node) {
     for (std::size_t rank = 0; rank < ranks; ++rank)
       revealed.push_back({node, static_cast<std::uint16_t>(rank), target.say(behind(context, draft, node), rank)});
@@ -95,7 +95,7 @@ RankedRound run_round(Lent<Strategy>& strategy, const RankedText& target, const 
   }
   const auto revealed = options.reveals ? revealed_by(target, context, round.draft(), sent,
                                                       static_cast<std::size_t>(strategy->top_k_wanted()))
-                                        : std::vector<RankedToken>();
+                                        : std::vector<Outcome::RankedToken>();
   const Cut cut = sent.size() < round.nodes.size() ? Cut::budget : Cut::none;
   strategy.feedback({round.draft(), sent, round.accepted, round.committed.back(), cut, revealed});
   strategy.observe(round.committed, Origin::output);
@@ -115,7 +115,7 @@ class Revealing {
     std::vector<NodeIndex> all(outcome.draft.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<NodeIndex>(i);
     const auto ranks = static_cast<std::size_t>(strategy_.top_k_wanted());
-    const std::vector<RankedToken> revealed = revealed_by(target_, context, outcome.draft, all, ranks);
+    const std::vector<Outcome::RankedToken> revealed = revealed_by(target_, context, outcome.draft, all, ranks);
     outcome.sent = all;
     outcome.top_k = revealed;
     strategy_.feedback(context, outcome);

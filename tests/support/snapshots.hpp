@@ -14,8 +14,8 @@
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/detail/snapshot_runs.hpp"
 #include "reprise/history/history_snapshot.hpp"
-#include "reprise/history/table_snapshots.hpp"
 #include "reprise/history/snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::testing {

@@ -88,7 +88,7 @@ struct KeptOutcome {
   std::vector<NodeIndex> accepted;
   std::optional<Token> pick;
   Cut cut = Cut::none;
-  std::vector<RankedToken> top_k;
+  std::vector<Outcome::RankedToken> top_k;
 
   KeptOutcome() = default;
   explicit KeptOutcome(const Outcome& outcome)

@@ -115,7 +115,7 @@ class Witness {
   void check_top_k(const Outcome& outcome) {
     revealed_ += outcome.top_k.size();
     for (std::size_t i = 0; i < outcome.top_k.size(); ++i) {
-      const RankedToken& candidate = outcome.top_k[i];
+      const Outcome::RankedToken& candidate = outcome.top_k[i];
       const bool first = i == 0 || outcome.top_k[i - 1].after != candidate.after;
       if (candidate.after != anchor_parent &&
           std::find(outcome.sent.begin(), outcome.sent.end(), candidate.after) == outcome.sent.end())

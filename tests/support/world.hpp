@@ -14,12 +14,12 @@
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/lossless.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/plain_decoding.hpp"
 #include "support/random_rows.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/world_parts.hpp"
 
 namespace reprise::testing {

@@ -20,12 +20,12 @@
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/lying_engine.hpp"
 #include "support/naive_index.hpp"
 #include "support/oracle_strategy.hpp"
+#include "support/scripted_verifier.hpp"
 #include "support/witness.hpp"
 #include "support/world_control.hpp"
 

@@ -117,7 +117,9 @@ TEST(CheckStrategy, TakesAPromptOfNoTokensAsOne) {
 }
 
 TEST(CheckStrategy, PassesTheDraftersOfTheLibrary) {
-  for (const PromptLookupOptions::Occurrence occurrence : {PromptLookupOptions::Occurrence::most_recent, PromptLookupOptions::Occurrence::earliest, PromptLookupOptions::Occurrence::most_frequent}) {
+  for (const PromptLookupOptions::Occurrence occurrence :
+       {PromptLookupOptions::Occurrence::most_recent, PromptLookupOptions::Occurrence::earliest,
+        PromptLookupOptions::Occurrence::most_frequent}) {
     PromptLookupOptions options;
     options.occurrence = occurrence;
     EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<>::make(options).value(); }).verdict(), Verdict::exact);

@@ -12,7 +12,7 @@ namespace naive_index_test {
 namespace {
 
 using reprise::Match;
-using reprise::MatchOrder;
+using reprise::MatchLimits::Order;
 using reprise::testing::index_of;
 using reprise::testing::matches;
 using reprise::testing::NaiveIndex;
@@ -22,7 +22,7 @@ TEST(NaiveIndex, FindsEveryOccurrenceOfAWordWithItsOwnLength) {
   //                                               a  b  c  b  c  x  a  b  c  y  a  b  c
   const auto index = index_of<NaiveIndex>({}, {1, 2, 3, 2, 3, 9, 1, 2, 3, 8, 1, 2, 3});
   EXPECT_THAT(matches(index, {.shortest = 2, .longest = 8}), ElementsAre(Match{9, 3}, Match{5, 2}, Match{3, 3}));
-  EXPECT_THAT(matches(index, {.shortest = 3, .longest = 8, .order = MatchOrder::earliest}),
+  EXPECT_THAT(matches(index, {.shortest = 3, .longest = 8, .order = MatchLimits::Order::earliest}),
               ElementsAre(Match{3, 3}, Match{9, 3}));
 }
 

@@ -41,16 +41,16 @@ constexpr std::string_view to_string(Cut cut) noexcept {
   return names[static_cast<std::size_t>(cut)];
 }
 
-/// One of the target's likeliest tokens after a row, as reported by a TopKVerifier.
-struct RankedToken {
-  NodeIndex after = anchor_parent;  ///< the node of that row; anchor_parent: the anchor
-  std::uint16_t rank = 0;           ///< 0 is the target's first choice
-  Token token = 0;
-};
-
 /// The result of a draft, for DraftControl::learn() and DraftStrategy::feedback(). The views are valid only during the
 /// call.
 struct Outcome {
+  /// One of the target's likeliest tokens after a row, as reported by a TopKVerifier.
+  struct RankedToken {
+    NodeIndex after = anchor_parent;  ///< the node of that row; anchor_parent: the anchor
+    std::uint16_t rank = 0;           ///< 0 is the target's first choice
+    Token token = 0;
+  };
+
   DraftView draft;                  ///< the nodes as proposed, before any cut; then the pad rows of the pass, if any
   std::span<const NodeIndex> sent;  ///< the nodes in the pass, in row order
   std::span<const NodeIndex> accepted;  ///< the committed path, from the anchor's child on

@@ -41,7 +41,7 @@ struct PromptLookupOptions {
   std::size_t draft_length = 10;  ///< upper bound; Limits::draft and Session's max_draft_nodes also apply
   /// true: a copy that reaches the end of the context continues with its own tokens, so a repetition keeps repeating.
   bool copy_past_end = true;
-  Conditions conditions;
+  Conditions conditions = {};
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< see IndexOptions
 };
@@ -139,8 +139,8 @@ class PromptLookupDrafter {
     std::array<Match, max_candidates> found;
     const MatchLimits limits{n, options_.extend ? options_.max_ngram : n, options_.candidates,
                              options_.occurrence == PromptLookupOptions::Occurrence::earliest
-                                 ? MatchOrder::earliest
-                                 : MatchOrder::most_recent};
+                                 ? MatchLimits::Order::earliest
+                                 : MatchLimits::Order::most_recent};
     const std::size_t count = index_.find(limits, found);
     const auto last = std::remove_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
                                      [&](const Match& match) { return !usable(match, n); });

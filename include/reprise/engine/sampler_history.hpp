@@ -18,20 +18,6 @@
 
 namespace reprise::inline v0 {
 
-/// Picks that are drawn when they are read; see SamplerHistory::picks().
-template <class History, class Sample>
-class DrawnPicks {
- public:
-  DrawnPicks(History& history, Sample sample) : history_(&history), sample_(std::move(sample)) {}
-  Token operator[](std::size_t i) {
-    return history_->draw([&](auto& sampler) { return sample_(sampler, i); });
-  }
-
- private:
-  History* history_;
-  Sample sample_;
-};
-
 /// Holds a sampler with state (random stream, penalties, mirostat, grammar) and advances it once for each committed
 /// token, and never otherwise. A seeded run thus gives the same tokens with and without drafting. An engine holds one
 /// SamplerHistory per sequence instead of the bare sampler, and needs three lines:
@@ -61,6 +47,20 @@ class DrawnPicks {
 template <std::copyable Sampler>
 class SamplerHistory {
  public:
+  /// Picks that are drawn when they are read; see picks().
+  template <class Sample>
+  class Picks {
+   public:
+    Picks(SamplerHistory& history, Sample sample) : history_(&history), sample_(std::move(sample)) {}
+    Token operator[](std::size_t i) {
+      return history_->draw([&](auto& sampler) { return sample_(sampler, i); });
+    }
+
+   private:
+    SamplerHistory* history_;
+    Sample sample_;
+  };
+
   explicit SamplerHistory(Sampler sampler) : committed_(std::move(sampler)) {}
   /// Copies the committed state and the open pass. If memory runs out, the open pass is not copied.
   SamplerHistory(const SamplerHistory& other) : committed_(other.committed_) {
@@ -95,10 +95,10 @@ class SamplerHistory {
   /// row (anchor + i). The picks are valid until the next pass, as long as this object and everything that `sample`
   /// refers to exist. Error: out_of_memory; in that case no pass begins.
   template <class Sample>
-  [[nodiscard]] Result<DrawnPicks<SamplerHistory, Sample>> picks(std::size_t drafted, Sample sample) {
+  [[nodiscard]] Result<Picks<Sample>> picks(std::size_t drafted, Sample sample) {
     if (!begin_pass(drafted))
       return Error{ErrorCode::out_of_memory, "no memory for the states of a sampler: draft fewer tokens", drafted};
-    return DrawnPicks<SamplerHistory, Sample>{*this, std::move(sample)};
+    return Picks<Sample>{*this, std::move(sample)};
   }
 
   /// The first part of picks(), for engines that write their own version of it. Discards the picks drawn since the last

@@ -126,7 +126,7 @@ class LookaheadDrafter {
       ++unrevealed_;
     if (!context.empty())
       for (std::size_t j = options_.window; j-- > 0;)  // last column first: each moves to the position of the next
-        for (const RankedToken& candidate : outcome.top_k)
+        for (const Outcome::RankedToken& candidate : outcome.top_k)
           if (tops_[j] != anchor_parent && candidate.after == tops_[j] && candidate.rank == 0) {
             grow(context, j, candidate.token);
             break;

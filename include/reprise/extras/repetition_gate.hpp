@@ -162,7 +162,7 @@ class RepetitionGate {
   }
   [[nodiscard]] bool ends_repeated() const noexcept {
     Match match;
-    return index_.find({options_.ngram, options_.ngram, 1, MatchOrder::most_recent}, {&match, 1}) != 0;
+    return index_.find({options_.ngram, options_.ngram, 1, MatchLimits::Order::most_recent}, {&match, 1}) != 0;
   }
 
   Strategy strategy_;

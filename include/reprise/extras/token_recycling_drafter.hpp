@@ -98,7 +98,7 @@ class TokenRecyclingDrafter {
     // overwrites the other.
     for (const bool accepted : {false, true})
       for (std::size_t i = 0; i < outcome.top_k.size(); ++i) {
-        const RankedToken& candidate = outcome.top_k[i];
+        const Outcome::RankedToken& candidate = outcome.top_k[i];
         if (on_path(outcome, candidate.after) != accepted) continue;
         if (candidate.after == anchor_parent)
           put(anchor, candidate);
@@ -190,7 +190,7 @@ class TokenRecyclingDrafter {
   }
   /// Writes a candidate to the row of `token`. Rank 0 clears the row first. A candidate that is out of rank order is
   /// ignored.
-  void put(Token token, const RankedToken& candidate) noexcept {
+  void put(Token token, const Outcome::RankedToken& candidate) noexcept {
     want(token);
     if (!has_row(token) || candidate.rank >= options_.candidates) return;
     const auto row = static_cast<std::size_t>(token);

@@ -19,15 +19,15 @@ namespace reprise::inline v0 {
 /// not indexed.
 using Position = std::uint32_t;
 
-/// The order in which a lookup visits earlier occurrences.
-enum class MatchOrder : std::uint8_t { most_recent, earliest };
-
 /// The limits of one lookup: which occurrences it may return, and how much work it may do.
 struct MatchLimits {
+  /// The order in which a lookup visits earlier occurrences.
+  enum class Order : std::uint8_t { most_recent, earliest };
+
   std::uint32_t shortest = 1;     ///< an occurrence agrees with at least this many tokens at the end of the context
   std::uint32_t longest = 16;     ///< agreement is measured up to this many tokens
   std::uint32_t candidates = 16;  ///< at most this many occurrences are returned
-  MatchOrder order = MatchOrder::most_recent;
+  Order order = Order::most_recent;
 };
 
 /// An earlier occurrence of the end of the context. The `length` tokens before `end` equal the last `length` tokens of
@@ -80,7 +80,7 @@ class NgramOrders {
 /// Settings of an index. An index ignores the settings that do not apply to it.
 struct IndexOptions {
   NgramOrders orders = {1, 3, 8};  ///< the values of MatchLimits::shortest to be used with find()
-  bool earliest = false;           ///< true if MatchOrder::earliest will be used with find()
+  bool earliest = false;           ///< true if Order::earliest will be used with find()
   /// Hash key. If prompts are untrusted, make it secret and random: otherwise an attacker could construct contexts in
   /// which little is found.
   std::uint64_t key = 0x9e3779b97f4a7c15;

@@ -111,7 +111,7 @@ class BasicSuffixArrayIndex {
     if (exhausted() || n == 0 || n > NgramOrders::largest || tokens_.size() <= n) return 0;
     out = out.first(std::min<std::size_t>(limits.candidates, out.size()));
     if (out.empty()) return 0;
-    const bool recent = limits.order == MatchOrder::most_recent;
+    const bool recent = limits.order == MatchLimits::Order::most_recent;
     const std::size_t found = recent ? find_recent(n, out) : find_earliest(n, out);
     const auto further = static_cast<std::uint32_t>(std::max<std::size_t>(limits.longest, n) - n);
     for (Match& match : out.first(found)) {

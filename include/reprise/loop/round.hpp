@@ -30,32 +30,32 @@ struct CommittedToken {
 
 /// The result of walk().
 struct Walk {
+  /// The input of walk(). Of these members, walk() writes only to `text`. It puts accepted tokens after the output, so
+  /// that the predicate and the stop rules see one contiguous output. No other code reads these tokens before commit.
+  struct Input {
+    std::span<Token> text;    ///< the output so far, then room for every token that the pass can commit
+    std::size_t output = 0;   ///< output tokens so far
+    std::size_t context = 0;  ///< committed tokens in total
+    std::size_t max_context = unlimited;
+    TokenSpan draft;                       ///< the tokens of the drafted rows
+    std::span<const NodeIndex> parents;    ///< the drafted row that each drafted row follows, or anchor_parent
+    std::span<const bool> auxiliary = {};  ///< true for rows that are never accepted; empty: none
+    std::size_t anchor_row = 0;            ///< row of the anchor in the batch
+    std::size_t picked_rows = unlimited;   ///< number of rows with a pick, from the anchor's row on
+    std::size_t most_picks = unlimited;    ///< upper bound on picks to read
+  };
+
+  /// The memory that walk() writes to. `path` has one element per drafted row; `committed` has one element more.
+  struct Output {
+    std::span<CommittedToken> committed;
+    std::span<NodeIndex> path;  ///< the accepted drafted rows
+  };
+
   std::size_t committed = 0;  ///< tokens written
   std::size_t accepted = 0;   ///< drafted tokens among the committed ones
   FinishReason finish = FinishReason::none;
   std::size_t trim = 0;       ///< tokens at the end that the returned output omits
   std::optional<Token> pick;  ///< the pick after the accepted path, if it was read
-};
-
-/// The input of walk(). Of these members, walk() writes only to `text`. It puts accepted tokens after the output, so
-/// that the predicate and the stop rules see one contiguous output. No other code reads these tokens before commit.
-struct WalkInput {
-  std::span<Token> text;    ///< the output so far, then room for every token that the pass can commit
-  std::size_t output = 0;   ///< output tokens so far
-  std::size_t context = 0;  ///< committed tokens in total
-  std::size_t max_context = unlimited;
-  TokenSpan draft;                       ///< the tokens of the drafted rows
-  std::span<const NodeIndex> parents;    ///< the drafted row that each drafted row follows, or anchor_parent
-  std::span<const bool> auxiliary = {};  ///< true for rows that are never accepted; empty: none
-  std::size_t anchor_row = 0;            ///< row of the anchor in the batch
-  std::size_t picked_rows = unlimited;   ///< number of rows with a pick, from the anchor's row on
-  std::size_t most_picks = unlimited;    ///< upper bound on picks to read
-};
-
-/// The memory that walk() writes to. `path` has one element per drafted row; `committed` has one element more.
-struct WalkOutput {
-  std::span<CommittedToken> committed;
-  std::span<NodeIndex> path;  ///< the accepted drafted rows
 };
 
 /// Returns the index of the pick after a drafted row. Index 0 is the pick after the anchor.
@@ -65,7 +65,7 @@ inline std::size_t pick_after(NodeIndex row) noexcept {
 
 /// Returns the first drafted row that follows `parent`, holds `token` and may be accepted. Returns anchor_parent if
 /// there is none.
-inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) noexcept {
+inline NodeIndex find_child(const Walk::Input& in, NodeIndex parent, Token token) noexcept {
   for (std::size_t row = pick_after(parent); row < in.draft.size(); ++row)
     if (in.parents[row] == parent && in.draft[row] == token && (in.auxiliary.empty() || !in.auxiliary[row]))
       return static_cast<NodeIndex>(row);
@@ -77,7 +77,7 @@ inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) 
 /// is cancelled, nothing reads them. Each pick is read at most once, in order. No pick is read after the first one that
 /// matches no child, or after the token that ends generation.
 template <Picks P, class Predicate>
-Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& predicate, const WalkOutput& out) {
+Walk walk(const Walk::Input& in, const Limits& limits, P&& picks, Predicate&& predicate, const Walk::Output& out) {
   Walk walked;
   NodeIndex last = anchor_parent;  // the row whose pick is read next
   for (std::size_t i = 0; i < in.most_picks; ++i) {

@@ -220,7 +220,7 @@ class FollowedContext {
     matches_.advance(index_.tokens());
     std::array<Match, 4> found;
     for (std::size_t i = orders.size(); i-- > 0;) {
-      const MatchLimits limits{orders[i], orders[i], occurrences[i], MatchOrder::most_recent};
+      const MatchLimits limits{orders[i], orders[i], occurrences[i], MatchLimits::Order::most_recent};
       const std::size_t count = index_.find(limits, found);
       for (const Match& match : std::span(found).first(count)) matches_.look_at(index_.tokens(), match.end);
     }

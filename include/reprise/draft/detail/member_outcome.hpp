@@ -99,7 +99,7 @@ class MemberOutcome {
     }
     outcome.draft = DraftView(std::span(nodes_).first(nodes), outcome.draft.kind());
     std::size_t revealed = 0;
-    for (reprise::RankedToken candidate : combined.top_k) {
+    for (reprise::Outcome::RankedToken candidate : combined.top_k) {
       if (candidate.after != anchor_parent) {
         const Row* row = row_of(candidate.after);
         if (row == nullptr || row->own == anchor_parent) continue;
@@ -117,7 +117,7 @@ class MemberOutcome {
   std::array<NodeIndex, Own> sent_{};
   std::array<NodeIndex, Rows> accepted_{};
   std::array<DraftNode, Reveals ? Own + Rows : 0> nodes_{};
-  std::array<reprise::RankedToken, Reveals ? Rows * candidates_per_row : 0> revealed_{};
+  std::array<reprise::Outcome::RankedToken, Reveals ? Rows * candidates_per_row : 0> revealed_{};
 };
 
 }  // namespace reprise::detail

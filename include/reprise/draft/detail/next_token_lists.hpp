@@ -126,9 +126,9 @@ class NextTokenLists {
     if (source <= NextTokenSource::ranked_after_one) candidate.evidence.next.listed = true;
   }
 
-  std::array<NextTokenCounts::NextTokens, 2> counted_;          // after two tokens, after one
-  std::array<const Ranking*, 5> ranked_{};     // in the order of NextTokenSource; null: none
-  std::array<Ranking, direct_lists> carried_;  // copies, because other threads may write to the table
+  std::array<NextTokenCounts::NextTokens, 2> counted_;  // after two tokens, after one
+  std::array<const Ranking*, 5> ranked_{};              // in the order of NextTokenSource; null: none
+  std::array<Ranking, direct_lists> carried_;           // copies, because other threads may write to the table
 };
 
 }  // namespace reprise::detail

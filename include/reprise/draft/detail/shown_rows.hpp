@@ -125,8 +125,8 @@ class ShownRows {
   class PassRows {
    public:
     static constexpr std::size_t most_nodes = 64;
-    explicit PassRows(std::span<const RankedToken> shown) noexcept {
-      for (const RankedToken& token : shown) {
+    explicit PassRows(std::span<const Outcome::RankedToken> shown) noexcept {
+      for (const Outcome::RankedToken& token : shown) {
         const std::size_t row = row_of(token.after);
         if (row < rows_.size() && token.rank < Ranking::most && token.token >= 0)
           rows_[row].tokens[token.rank] = token.token;

@@ -142,7 +142,7 @@ class NgramChain {
   }
 
   [[nodiscard]] std::size_t find(TokenSpan tokens, const MatchLimits& limits, std::span<Match> out) const noexcept {
-    const bool recent = limits.order == MatchOrder::most_recent;
+    const bool recent = limits.order == MatchLimits::Order::most_recent;
     if (tokens.size() < n_ || (!recent && !forward_)) return 0;
     // First follows the chain, because each of its reads depends on the previous one. Prefetches the tokens on the way.
     const auto last = static_cast<Position>(tokens.size());

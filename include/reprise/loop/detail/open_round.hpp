@@ -329,7 +329,7 @@ class OpenRound {
   template <class P, class Predicate>
   Decision decide(Sequence& sequence, P&& picks, Predicate&& predicate, std::size_t picked_rows,
                   std::size_t most_picks) {
-    const WalkInput in{.text = sequence.output_and_room(),
+    const Walk::Input in{.text = sequence.output_and_room(),
                        .output = sequence.output_size(),
                        .context = sequence.context().size(),
                        .max_context = sequence.max_context(*limits_),
@@ -384,7 +384,7 @@ class OpenRound {
   Buffer<NodeIndex> path_;
   Buffer<bool> auxiliary_;          // by row
   Buffer<Constraint> constraints_;  // by node; empty: none is refused
-  Buffer<RankedToken> top_k_;
+  Buffer<Outcome::RankedToken> top_k_;
 };
 
 }  // namespace reprise::detail
