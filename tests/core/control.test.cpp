@@ -64,7 +64,18 @@ static_assert(!CancellableControl<ChoosesWhenMutable>);
 struct Cancels : archetype::Control {
   void cancel() {}
 };
-static_assert(CancellableControl<Cancels>);
+static_assert(CancellableControl<Cancels> && !AbandonableControl<Cancels> && !ForkCheckedControl<Cancels>);
+
+struct Abandons : Cancels {
+  void abandon() {}
+  [[nodiscard]] bool may_fork() const { return true; }
+};
+static_assert(AbandonableControl<Abandons> && ForkCheckedControl<Abandons>);
+
+struct AbandonsWithoutCancel : archetype::Control {
+  void abandon() {}
+};
+static_assert(!AbandonableControl<AbandonsWithoutCancel>);
 
 struct BudgetsWhenMutable : archetype::Control {
   DraftBudget budget(const DraftBudget& asked, const PassLimits&) { return asked; }

@@ -57,10 +57,10 @@ namespace reprise::inline v0 {
 ///   one pass of the engine; for each: resolve, commit
 ///   planner.learn(committed, time);
 ///
-/// Loss bound: with a given curve, any 1,000 consecutive passes under one LossBudget lose at most the time of 10 plain
-/// ones. Each pass is charged at the exact mean context of its sequences. A pass of n sequences saves one plain pass
-/// for each n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same
-/// sequences and no other rows. With a learned curve, which can be wrong, the bound is not guaranteed.
+/// Loss bound: with a given curve, the passes of one LossBudget together lose at most 10 plain passes in any 1,000.
+/// Each pass is charged at the exact mean context of its sequences. A pass of n sequences saves one plain pass for each
+/// n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same sequences and
+/// no other rows. With a learned curve, which can be wrong, the bound is not guaranteed.
 ///
 /// A strategy that states too high probabilities takes rows from other sequences.
 ///
@@ -258,7 +258,7 @@ class BatchPlanner {
   /// Returns the loss of a pass with k drafted rows if all are rejected and the replay is the most expensive one.
   [[nodiscard]] std::int64_t worst_loss(std::size_t k) const noexcept {
     if (k == 0) return 0;
-    return cost_.exact_extra(plain_, k) + (offered_.any_replayed() ? cost_.highest_replay(k) : 0);
+    return losses_.worst(cost_.exact_extra(plain_, k), offered_.any_replayed() ? cost_.highest_replay(k) : 0);
   }
   /// Reads the costs of all replays that the pass can cause: of all numbers of rows, and at all mean contexts.
   void prepare_replays() noexcept {

@@ -36,15 +36,15 @@ struct IgnoreTokens {
 
 namespace detail {
 
-/// Cancels the round at the end of the scope unless it was committed. A cancelled round leaves the session as it was
-/// before the round, even if the verifier throws.
+/// Abandons the round at the end of the scope unless it was committed, because its pass may have run. The session is
+/// then as it was before the round, even if the verifier throws.
 template <class Session>
-class CancelAtEnd {
+class AbandonAtEnd {
  public:
-  CancelAtEnd(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
-  CancelAtEnd(const CancelAtEnd&) = delete;
-  CancelAtEnd& operator=(const CancelAtEnd&) = delete;
-  ~CancelAtEnd() { static_cast<void>(session_.cancel(ticket_)); }  // has no effect after a commit
+  AbandonAtEnd(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
+  AbandonAtEnd(const AbandonAtEnd&) = delete;
+  AbandonAtEnd& operator=(const AbandonAtEnd&) = delete;
+  ~AbandonAtEnd() { static_cast<void>(session_.abandon(ticket_)); }  // has no effect after a commit
 
  private:
   Session& session_;
@@ -169,7 +169,7 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
 /// Runs one planned pass through the verifier and commits it.
 template <class Strategy, class Control, Verifier V, class Predicate>
 Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Predicate& predicate) {
-  const CancelAtEnd round(session, pass.ticket);
+  const AbandonAtEnd round(session, pass.ticket);
   const std::size_t wanted = ranks_wanted<V>(session);  // before the pass: a strategy that throws does not void it
   if constexpr (CheckpointVerifier<V>) {
     constexpr bool may_refuse = !std::is_same_v<std::remove_cvref_t<Predicate>, NeverStop>;
