@@ -127,6 +127,7 @@ class Session {
     if (!sequence_.begun()) return {};
     sequence_.apply(limits);
     if (finished() || !strategy_in_step_) return {};
+    if (round_.redraws()) in_step([&] { strategy_.truncate(context(), context().size()); });  // ends the round (S10)
 
     DraftBudget asked = limits.draft;
     asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
@@ -152,10 +153,8 @@ class Session {
 
   /// Returns the part of the proposed draft that fits into a pass, for a planner that shares one pass among sequences.
   /// The planner chooses how many nodes each sequence may send; pass that number to plan(). An open ticket becomes
-  /// void.
-  ///
-  /// Requires that Control is SendAll or derived from it: any other control would shorten the planned draft again.
-  /// Errors: those of plan() except out_of_memory.
+  /// void. Requires that Control is SendAll or derived from it: any other control would shorten the planned draft
+  /// again. Errors: those of plan() except out_of_memory.
   template <std::same_as<Control> C = Control>  // checked when called, so that every session can be instantiated
   Result<Offer> offer() {
     static_assert(
@@ -238,7 +237,7 @@ class Session {
     return {};
   }
 
-  /// Cancels the round and leaves the session as it was before the round. Precondition: the pass will not run. Errors:
+  /// Cancels the round and leaves the session as it was before. Precondition: the pass will not run. Errors:
   /// bad_ticket.
   Result<void> cancel(Ticket ticket) {
     if (!round_.is_open(ticket)) return detail::OpenRound::bad_ticket();
@@ -377,6 +376,7 @@ class Session {
   }
   /// Closes the round. Its pass may have run, so it counts as lost.
   void close_round() {
+    round_.abandon();
     if constexpr (AbandonableControl<Control>) control_.abandon();
     cancel_round();
   }
