@@ -111,7 +111,8 @@ class BatchPlanner {
     bool may_pay = false;
     for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
     narrowed.max_nodes = may_pay ? std::min(narrowed.max_nodes, limit) : 0;
-    const std::int64_t step = static_cast<std::int64_t>(plain.sequences) * cost_.least_step();
+    const std::size_t sequences = std::min(plain.sequences, detail::BatchCost::most_sequences);
+    const std::int64_t step = static_cast<std::int64_t>(sequences) * cost_.least_step();
     narrowed.min_path_probability =
         std::max(asked.min_path_probability,
                  detail::least_worthwhile(std::max(detail::rate_one, least_tokens()),
