@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reprise/core/detail/language.hpp"
+
 namespace reprise::testing {
 
 /// The settings of check_verifier().

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "reprise/core/detail/language.hpp"
+
 namespace reprise::inline v0::detail {
 
 /// Decides for which drafts a datastore is asked. A store that has helped is asked for every draft, until 128 drafts
