@@ -233,7 +233,7 @@ TEST(CheckStrategy, DoesNotCallAStrategyExactThatNeverDrafts) {
   StrategyCheck check;
   check.expect_drafts = false;
   EXPECT_EQ(check_strategy(make, check).verdict(), Verdict::exact);
-  EXPECT_THAT(check_strategy(make).to_string(), HasSubstr("nothing was ever drafted"));
+  EXPECT_THAT(check_strategy(make).to_string(), HasSubstr("nothing was ever drafted: set StrategyCheck::text"));
 }
 TEST(CheckStrategy, UsesTheTextItIsGiven) {
   StrategyCheck check;

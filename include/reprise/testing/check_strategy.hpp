@@ -82,7 +82,8 @@ class StrategyRuns {
     for (std::size_t i = 0; i < check_.runs; ++i) one_run(i);
     if (!check_.allocations) skip(no_allocation, "no counter of allocations was given");
     if (check_.expect_drafts && !drafted_)
-      for (std::size_t i = 0; i < report_.findings.size(); ++i) skip(i, "nothing was ever drafted");
+      for (std::size_t i = 0; i < report_.findings.size(); ++i)
+        skip(i, "nothing was ever drafted: set StrategyCheck::text to a text that the strategy can draft from");
     if (has_drawn_)
       expect(draws_anew, has_drawn_anew_ || repeats_ > 1e-9, "a round drew the tokens of an earlier round each time");
     else
