@@ -70,7 +70,7 @@ int main() {
   const reprise::Limits limits{.max_tokens = 70};
   Engine engine;
   engine.cached = prompt.size() - 1;  // begin() assumes that all but the last token are in the cache
-  reprise::Session session(phrases);
+  auto session = reprise::speculator_with(phrases, {.curve = reprise::CostCurve::linear(0.02)});
   const auto generated = reprise::generate(session, engine, prompt, limits);
   if (!generated) return std::puts(generated.error().message.data()), 1;
   for (const reprise::Token token : generated->tokens) std::putchar(token);

@@ -212,6 +212,7 @@ reprise_add_tests(
   property/loss_budget.test.cpp
   property/lossless.test.cpp
   property/ngram_model.test.cpp
+  property/sampled_rounds.test.cpp
   property/sampling_statistics.test.cpp
   property/seeded_faults.test.cpp
   property/small_trees.test.cpp

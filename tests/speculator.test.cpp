@@ -14,6 +14,8 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/union_drafter.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/loop/generate.hpp"
 #include "support/hostile_strategy.hpp"
@@ -62,6 +64,33 @@ Played play(Session& session, TokenSpan text, std::size_t prompt, Cost cost, boo
   const TokenSpan expected = text.subspan(prompt, session.output().size());
   played.exact = std::equal(expected.begin(), expected.end(), session.output().begin(), session.output().end());
   return played;
+}
+
+/// Drafts tokens that never come, and is sure of them.
+struct Certain {
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
+  void propose(TokenSpan, Draft& draft) const {
+    while (draft.extend({.token = -5})) {
+    }
+  }
+};
+
+TEST(SpeculatorWith, ControlsAnyStrategy) {
+  const std::vector<Token> text = testing::make_stream(Stream::trace_like, 3000, 5);
+  const auto cost = [](std::size_t k) { return 1 + 0.3 * static_cast<double>(k); };
+  const CostOptions told{.curve = CostCurve::linear(0.3)};
+  auto wrong = speculator_with(Certain(), told);
+  EXPECT_GE(play(wrong, text, 500, cost).speedup, 0.99);
+  Session uncontrolled{Certain()};
+  EXPECT_LT(play(uncontrolled, text, 500, cost).speedup, 0.3) << "a session alone sends everything";
+  auto both = speculator_with(UnionDrafter{NgramDrafter<>(), Certain()}, told);
+  Speculator alone(CostCurve::linear(0.3));
+  EXPECT_GE(play(both, text, 500, cost).speedup, 0.9 * play(alone, text, 500, cost).speedup);
+  EXPECT_TRUE(both.control().options().calibrated);
+  EXPECT_FALSE(wrong.control().options().calibrated);
 }
 
 TEST(Speculator, NeverLosesWhateverTheText) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "reprise/control/cost_control.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/loop/session.hpp"
@@ -49,5 +50,16 @@ class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
     return cost;
   }
 };
+
+/// Returns a session of another strategy under the control of a Speculator, which sends only drafts that pay off. A
+/// Session without a control sends every draft. Sets `cost.calibrated` if the strategy is a CalibratedStrategy.
+///
+///   auto session = speculator_with(MyDrafter());
+///   auto both = speculator_with(UnionDrafter{NgramDrafter<>(), MyDrafter()});
+template <DraftStrategy Strategy>
+[[nodiscard]] Session<Strategy, CostControl> speculator_with(Strategy strategy, CostOptions cost = {}) {
+  cost.calibrated = cost.calibrated || CalibratedStrategy<Strategy>;
+  return Session<Strategy, CostControl>(std::move(strategy), CostControl(std::move(cost)));
+}
 
 }  // namespace reprise

@@ -346,6 +346,22 @@ TEST(BatchPlanner, AsksForWhatMayPay) {
   EXPECT_EQ(dearest.budget({}, {3, 3, 100}).max_nodes, 32U);
 }
 
+TEST(BatchPlanner, TakesAbsurdShapesAsTheLargestThatItKnows) {
+  constexpr std::size_t many = std::size_t{1} << 20;
+  for (const bool told : {true, false}) {
+    BatchOptions options;
+    if (told) options.curve = CostCurve::linear(2.0);
+    BatchPlanner planner(options);
+    for (const std::size_t sequences : {many, many << 11, unlimited / 2 + 1, unlimited}) {
+      const DraftBudget largest = planner.budget({}, {many, many, 5});
+      const DraftBudget absurd = planner.budget({}, {sequences, many, 5});
+      EXPECT_EQ(absurd.max_nodes, largest.max_nodes);
+      EXPECT_EQ(absurd.min_path_probability, largest.min_path_probability);
+      static_cast<void>(planner.budget({}, {sequences, unlimited, unlimited}));
+    }
+  }
+}
+
 TEST(BatchPlanner, WhatItDoesNotAskForWouldNotHaveBeenSent) {
   Random random(11);
   for (int round = 0; round < 500; ++round) {

@@ -65,6 +65,70 @@ class CInterfaceErrors : public ::testing::Test {
   const Tokens text = {1, 2, 3, 4};
 };
 
+// --- the bound on losses ---
+
+/// Requests whose last pass is reported by no further call. Returns the loss of the worst 1,000 passes, in plain
+/// passes.
+template <class Pass>
+double worst_loss(std::size_t passes, double per_row, Pass&& pass) {
+  std::vector<double> losses;
+  double worst = 0;
+  double sum = 0;
+  for (std::size_t request = 0; losses.size() < 3000; ++request) {
+    Tokens ids;
+    for (std::size_t i = 0; i < 200; ++i) ids.push_back(static_cast<reprise_token>(request % 7 * 100 + i % 40));
+    for (std::size_t i = 0; i < passes; ++i) {
+      losses.push_back(per_row * static_cast<double>(pass(ids, i)));
+      ids.push_back(9999);
+    }
+  }
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    sum += losses[i] - (i < 1000 ? 0 : losses[i - 1000]);
+    worst = std::max(worst, sum);
+  }
+  return worst;
+}
+
+TEST(CInterface, LosesAtMostTenPassesInAThousandIfTheLastPassOfARequestIsNeverReported) {
+  for (const double per_row : {0.02, 0.3})
+    for (const std::size_t passes : {1U, 2U, 10U}) {
+      reprise_curve* curve = nullptr;
+      ASSERT_EQ(reprise_curve_create_linear(per_row, &curve, nullptr), REPRISE_OK);
+      auto options = sized<reprise_options>();
+      options.curve = curve;
+      reprise_follower* follower = nullptr;
+      ASSERT_EQ(reprise_follower_create(&options, &follower, nullptr), REPRISE_OK);
+      const auto followed = [&](const Tokens& ids, std::size_t) {
+        const reprise_token* draft = nullptr;
+        std::size_t drafted = 0;
+        EXPECT_EQ(reprise_follower_draft(follower, ids.data(), ids.size(), 32, 0, 0, &draft, &drafted), REPRISE_OK);
+        return drafted;
+      };
+      EXPECT_LE(worst_loss(passes, per_row, followed), 10.0) << passes << " passes at " << per_row;
+      reprise_follower_destroy(follower);
+
+      reprise_session* session = nullptr;
+      ASSERT_EQ(reprise_session_create(&options, &session, nullptr), REPRISE_OK);
+      const auto planned = [&](const Tokens& ids, std::size_t pass) {
+        if (pass == 0) {
+          EXPECT_EQ(reprise_session_begin(session, ids.data(), ids.size(), REPRISE_UNLIMITED, nullptr), REPRISE_OK);
+        }
+        auto run = sized<reprise_pass>();
+        auto done = sized<reprise_commit>();
+        EXPECT_EQ(reprise_session_plan(session, nullptr, 32, &run), REPRISE_OK);
+        const std::size_t drafted = run.drafted;
+        const reprise_token pick = 9999;
+        if (pass + 1 < passes) {
+          EXPECT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_OK);
+        }
+        return drafted;
+      };
+      EXPECT_LE(worst_loss(passes, per_row, planned), 10.0) << passes << " passes at " << per_row;
+      reprise_session_destroy(session);
+      reprise_curve_destroy(curve);
+    }
+}
+
 TEST_F(CInterfaceErrors, AreOkBeforeTheFirstOne) {
   for (const reprise_error* error :
        {reprise_session_error(session), reprise_follower_error(follower), reprise_history_error(history)}) {

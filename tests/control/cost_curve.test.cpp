@@ -181,10 +181,11 @@ TEST(MeasuredCurve, RefusesPointsThatSayNothing) {
       {{}, "at least one point", 0},
       {{plain, {0, 0, 1, 100}}, "has 0 sequences", 1},
       {{plain, {4, 0, 3, 100}}, "fewer rows than sequences", 1},
-      {{plain, {1, 0, 2, 0}}, "time above 0", 1},
-      {{plain, {1, 0, 2, -1}}, "time above 0", 1},
+      {{plain, {1, 0, 2, 0}}, "at least 0.1", 1},
+      {{plain, {1, 0, 2, 0.09}}, "at least 0.1", 1},
+      {{plain, {1, 0, 2, -1}}, "at least 0.1", 1},
       {{plain, {1, 0, 2, 1e300}}, "at most 2^40", 1},
-      {{plain, {1, 0, 2, std::nan("")}}, "time above 0", 1},
+      {{plain, {1, 0, 2, std::nan("")}}, "at least 0.1", 1},
       {{plain, {1, 0, 4, 5}, {1, 7, 4, 5}}, "lacks the time of a plain pass", 2},
       {{plain, {1, 0, 4, 5}, {1, 0, 8, 5}, {1, 0, 4, 6}}, "same sequences, context and rows", 3},
   };
@@ -199,6 +200,19 @@ TEST(MeasuredCurve, RefusesPointsThatSayNothing) {
     EXPECT_EQ(curve.error().code, ErrorCode::invalid_argument);
     EXPECT_NE(curve.error().message.find(bad.why), std::string::npos) << curve.error().message;
     EXPECT_EQ(curve.error().value, bad.which) << bad.why;
+  }
+}
+
+TEST(MeasuredCurve, HasTheStatedErrorAtTheShortestTimes) {
+  testing::Random random(5);
+  for (int i = 0; i < 2000; ++i) {
+    const double plain = 0.1 + static_cast<double>(random.below(1000)) / 997'000;
+    const double longer = plain * (0.25 + static_cast<double>(random.below(4000)) / 1000);
+    if (longer < 0.1) continue;
+    const CostPoint points[] = {{1, 0, 1, plain}, {1, 0, 2, longer}};
+    const auto curve = CostCurve::from_points(points);
+    ASSERT_TRUE(curve);
+    EXPECT_NEAR(plain_passes(curve->cost({1, 2, 0})) * plain / longer, 1, 1.0 / (1 << 15)) << plain << " " << longer;
   }
 }
 

@@ -189,10 +189,53 @@ TEST(LossAccount, GivesBackWhatItHasReserved) {
     EXPECT_EQ(budget.reserved(), 3 * cost_one);
     account.cancel();
     EXPECT_EQ(budget.reserved(), 0);
+    EXPECT_EQ(budget.debt(), 0);
     ASSERT_TRUE(account.change(cost_one));
   }
   EXPECT_EQ(budget.reserved(), 0) << "destroyed";
-  EXPECT_EQ(budget.debt(), 0);
+}
+
+TEST(LossAccount, CountsAPlannedPassThatIsNotReportedAsLost) {
+  const auto debt_after = [](auto&& end) {
+    LossBudget budget;
+    LossAccount account(LossBudget(), &budget);
+    EXPECT_TRUE(account.change(2 * cost_one));
+    end(account);
+    EXPECT_EQ(budget.reserved(), 0);
+    account.abandon();
+    return budget.debt();
+  };
+  EXPECT_EQ(debt_after([](LossAccount& account) { account.abandon(); }), 2 * cost_one) << "once, and without a leak";
+  EXPECT_EQ(debt_after([](LossAccount& account) { account.close(); }), 2 * cost_one);
+  EXPECT_EQ(debt_after([](LossAccount& account) { account.share(nullptr); }), 2 * cost_one);
+  EXPECT_EQ(debt_after([](LossAccount& account) { account = LossAccount(); }), 2 * cost_one);
+  EXPECT_EQ(debt_after([](LossAccount& account) { account.cancel(); }), 0);
+}
+
+TEST(LossAccount, DoesNotLetAGainOffsetTheReplayThatItCauses) {
+  constexpr std::int64_t one = cost_one;
+  LossBudget budget;
+  LossAccount account(LossBudget(), &budget);
+  EXPECT_EQ(account.worst(-2 * one, 3 * one), 3 * one);
+  EXPECT_EQ(account.worst(one, 3 * one), 4 * one);
+  ASSERT_TRUE(account.change(account.worst(-2 * one, 3 * one)));
+  account.settle(-2 * one, 3 * one);
+  EXPECT_EQ(budget.reserved(), 3 * one);
+  EXPECT_EQ(account.worst(-2 * one, 3 * one), one) << "the gain offsets the replay that the pass runs";
+}
+
+TEST(LossAccount, AForkReservesItsReplay) {
+  LossBudget budget;
+  LossAccount account(LossBudget(), &budget);
+  ASSERT_TRUE(account.change(3 * cost_one));
+  account.settle(0, 2 * cost_one);
+  EXPECT_TRUE(account.covers_replay());
+  LossAccount first = account;
+  LossAccount second = account;
+  LossAccount third = account;
+  EXPECT_TRUE(second.covers_replay());
+  EXPECT_FALSE(third.covers_replay()) << "four replays cost more than the burst";
+  EXPECT_EQ(budget.reserved(), 6 * cost_one);
 }
 
 TEST(LossAccount, ChargesAReplayWhenItRuns) {

@@ -65,7 +65,18 @@ static_assert(!detail::CancellableControl<ChoosesWhenMutable>);
 struct Cancels : archetype::Control {
   void cancel() {}
 };
-static_assert(detail::CancellableControl<Cancels>);
+static_assert(detail::CancellableControl<Cancels> && !detail::AbandonableControl<Cancels> && !detail::ForkCheckedControl<Cancels>);
+
+struct Abandons : Cancels {
+  void abandon() {}
+  [[nodiscard]] bool may_fork() const { return true; }
+};
+static_assert(detail::AbandonableControl<Abandons> && detail::ForkCheckedControl<Abandons>);
+
+struct AbandonsWithoutCancel : archetype::Control {
+  void abandon() {}
+};
+static_assert(!detail::AbandonableControl<AbandonsWithoutCancel>);
 
 struct BudgetsWhenMutable : archetype::Control {
   DraftBudget budget(const DraftBudget& asked, const PassLimits&) { return asked; }

@@ -302,12 +302,14 @@ TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
         commit(drafter, draft, accepted, committed);
         context = joined(context, committed);
         const std::size_t fed = drafter->model().fed;
+        drafter->reseed(1);
         const Drafted second = drafter.propose({.max_nodes = 1});
         // Neither the last drafted token nor the pick has been fed, but the last token is fed in any case.
         EXPECT_EQ(drafter->model().fed - fed, accepted == 8 ? 2U : 1U) << accepted;
         EXPECT_TRUE(drafter->model().sound);
         EXPECT_EQ(Tokens(drafter->model().cache().begin(), drafter->model().cache().end()), context);
         Lent fresh = begun(options, context);
+        fresh->reseed(1);
         EXPECT_EQ(second.tokens(), fresh.propose({.max_nodes = 1}).tokens());
       }
 }
@@ -372,6 +374,8 @@ TEST(ModelDrafter, StaysInStepWhateverHappens) {
       if (context.size() > 500) drafter.begin(context = {1});
       ASSERT_TRUE(drafter->model().sound);
       Lent fresh = begun(options, context, ToyModel(5, 2));
+      drafter->reseed(1);
+      fresh->reseed(1);
       if (options.kind == DraftKind::ordered)
         ASSERT_EQ(drafter.propose().tokens(), fresh.propose().tokens()) << step;
       else  // the learned rates decide the length
@@ -462,6 +466,7 @@ TEST(ModelDrafter, DraftsWhatItHasWhenTheModelCannotGoOn) {
 TEST(ModelDrafter, IsInStepAfterTheModelThrew) {
   for (const ModelOptions& options : {chain, tree, sampled}) {
     Lent healthy = begun(options, {1, 2, 3, 4});
+    healthy->reseed(1);
     const Tokens all = healthy.propose().tokens();
     for (std::size_t fail_at = 1; fail_at <= 8; ++fail_at) {
       ToyModel model;
@@ -470,6 +475,7 @@ TEST(ModelDrafter, IsInStepAfterTheModelThrew) {
       Lent drafter = begun(options, {1, 2, 3}, model);
       EXPECT_THROW(static_cast<void>(drafter.propose()), std::runtime_error);
       drafter.observe(Tokens{4}, Origin::output);
+      drafter->reseed(1);
       EXPECT_EQ(drafter.propose().tokens(), all) << fail_at;
       EXPECT_TRUE(drafter->model().sound);
     }
@@ -591,17 +597,54 @@ TEST(ModelDrafterSampling, DrawsTheSameAgainAndSomethingElseWithAnotherSeed) {
   Lent other = begun({.kind = DraftKind::sampled, .min_path_probability = anything, .seed = 2}, {1, 2, 3});
   EXPECT_NE(other.propose().tokens(), first);
   drafter->reseed(2);
+  drafter.begin(Tokens{1, 2, 3});
   EXPECT_EQ(drafter.propose().tokens(), other.propose().tokens());
 }
 
-TEST(ModelDrafterSampling, DrawsAnewAtEachPlace) {
-  // Many positions with the same two tokens before them, so with the same distribution.
-  std::array<int, 8> counts{};
-  for (std::size_t i = 0; i < 200; ++i) {
-    Lent drafter = begun(sampled, Tokens(2 + i, 3));
-    ++counts[static_cast<std::size_t>(drafter.propose({.max_nodes = 1}).nodes[0].token)];
+TEST(ModelDrafterSampling, DrawsAnewInEachRound) {
+  // Each round has the same context, so the same distribution.
+  const Tokens context = {3, 3, 3};
+  using Next = void (*)(Lent&);
+  const std::array<Next, 4> ends = {
+      [](Lent& drafter) {
+        drafter.begin(Tokens{3, 3, 3});
+      },
+      [](Lent& drafter) {
+        drafter->rebase(Tokens{3, 3, 3}, Tokens{3, 3, 3});
+      },
+      [](Lent& drafter) {
+        drafter->truncate(Tokens{3, 3, 3}, 3);
+      },
+      [](Lent& drafter) {
+        drafter->feedback(Tokens{3, 3, 3}, Outcome{});
+      },
+  };
+  for (const Next end : ends) {
+    std::array<int, 8> counts{};
+    Lent drafter = begun(sampled, context);
+    for (int i = 0; i < 200; ++i) {
+      ++counts[static_cast<std::size_t>(drafter.propose({.max_nodes = 1}).nodes[0].token)];
+      end(drafter);
+    }
+    EXPECT_GT(std::count_if(counts.begin(), counts.end(), [](int count) { return count > 0; }), 2);
   }
-  EXPECT_GT(std::count_if(counts.begin(), counts.end(), [](int count) { return count > 0; }), 2);
+}
+
+TEST(ModelDrafterSampling, DrawsAnewAfterAPassThatMayHaveRunButNotAfterACancelledOne) {
+  Session<Drafter> session(Drafter::make(ToyModel(), sampled).value());
+  ASSERT_TRUE(session.begin(Tokens{1, 2, 3}));
+  const Limits limits;
+  const auto draft = [&] {
+    session.propose(limits, DraftShape::chain);
+    const Pass pass = session.plan().value();
+    const TokenSpan drafted = pass.batch.last(pass.drafted);
+    return std::pair(Tokens(drafted.begin(), drafted.end()), pass.ticket);
+  };
+  const auto [first, ticket] = draft();
+  ASSERT_TRUE(session.cancel(ticket));
+  const auto [again, open] = draft();
+  EXPECT_EQ(again, first);
+  EXPECT_NE(draft().first, first);
 }
 
 TEST(ModelDrafterSampling, StatesAProbabilityThatTheDrawnTokenHasNoPartIn) {

@@ -53,6 +53,22 @@ std::vector<std::string> sections(const std::string& program) {
   return found;
 }
 
+TEST(Docs, StateTheBoundOnLossesInOneSentence) {
+  const std::string sentence =
+      "With a given cost curve, the passes of one loss budget together lose at most 10 plain passes in any 1,000, "
+      "measured in that curve.";
+  for (const char* page : {"README.md", "docs/choosing.md", "docs/serving.md", "docs/lossless.md", "docs/faq.md",
+                           "docs/performance.md", "docs/decisions/0006-how-much-to-draft.md"}) {
+    const std::string text = text_of(page);
+    EXPECT_NE(text.find(sentence), std::string::npos) << page;
+    std::size_t stated = 0;
+    for (std::size_t at = text.find("lose at most 10"); at != std::string::npos;
+         at = text.find("lose at most 10", at + 1))
+      ++stated;
+    EXPECT_EQ(stated, 1U) << page << " states the bound in other words";
+  }
+}
+
 TEST(Docs, GettingStartedShowsItsProgram) {
   const std::vector<std::string> shown = examples(text_of("docs/getting-started.md"));
   std::vector<std::string> written = sections(text_of("examples/getting_started.cpp"));

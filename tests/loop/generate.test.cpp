@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -59,6 +61,52 @@ struct Generate : ::testing::Test {
     };
   }
 };
+
+/// Counts upwards, but returns at most `most` picks.
+struct FewPicks {
+  std::size_t most;
+  std::vector<Token> picks = {};
+
+  const std::vector<Token>& verify(TokenSpan batch, std::size_t drafted) {
+    picks.clear();
+    for (const Token token : batch.last(drafted + 1)) picks.push_back(token + 1);
+    picks.resize(std::min(picks.size(), most));
+    return picks;
+  }
+  void commit(std::size_t) {}
+};
+
+TEST_F(Generate, RefusesPicksThatEndBeforeTheFirstDisagreement) {
+  for (const std::size_t most : {1U, 2U, 4U}) {
+    FewPicks engine{most};
+    const auto generation = generate(session, engine, prompt, limits);
+    ASSERT_FALSE(generation) << most;
+    EXPECT_EQ(generation.error().code, ErrorCode::bad_picks);
+    EXPECT_EQ(generation.error().value, most);
+    EXPECT_THAT(std::string(generation.error().message), ::testing::HasSubstr("ends before the first disagreement"));
+    EXPECT_TRUE(session.output().empty()) << "the session is as before the round";
+  }
+  FewPicks engine{1};
+  limits.max_tokens = 1;
+  EXPECT_TRUE(generate(session, engine, prompt, limits)) << "the generation ends with the only pick";
+  limits.max_tokens = 10;
+  limits.draft.max_nodes = 0;
+  EXPECT_TRUE(generate(session, engine, prompt, limits)) << "nothing is drafted";
+}
+
+TEST_F(Generate, ReadsPicksWithoutASizeAsFarAsItNeeds) {
+  struct Indexed {
+    struct Rows {
+      Token first;
+      Token operator[](std::size_t i) const { return first + static_cast<Token>(i); }
+    };
+    Rows verify(TokenSpan batch, std::size_t drafted) { return {batch[batch.size() - drafted - 1] + 1}; }
+    void commit(std::size_t) {}
+  } engine;
+  const auto generation = generate(session, engine, prompt, limits);
+  ASSERT_TRUE(generation);
+  EXPECT_EQ(generation->statistics.passes, 2U);
+}
 
 TEST_F(Generate, GivesTokensFinishReasonAndStatistics) {
   ScriptedVerifier engine(counting(), prompt);

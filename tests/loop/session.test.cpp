@@ -203,6 +203,45 @@ TEST_F(SessionTest, TellsControlThatAPlannedPassWillNotRun) {
   EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.begin(prompt)); }));
   EXPECT_TRUE(cancels([&](const Pass&) { planned.finish(); }));
 }
+/// Counts the passes that it is told may have run.
+struct Abandonable : Cancellable {
+  int abandoned = 0;
+  void abandon() { ++abandoned; }
+};
+TEST_F(SessionTest, TellsControlThatAPlannedPassMayHaveRun) {
+  Session<FixedDraft, Abandonable> planned{FixedDraft{{1, 2}}};
+  ASSERT_TRUE(planned.begin(prompt));
+  const auto abandons = [&](auto&& call) {
+    planned.propose(limits);
+    const auto pass = planned.plan();
+    EXPECT_TRUE(pass);
+    const int before = planned.control().abandoned;
+    call(*pass);
+    return planned.control().abandoned > before;
+  };
+  EXPECT_TRUE(abandons([&](const Pass&) { planned.propose(limits); }));
+  EXPECT_TRUE(abandons([&](const Pass& pass) { EXPECT_TRUE(planned.abandon(pass.ticket)); }));
+  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.append(std::array<Token, 1>{5})); }));
+  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.truncate(3)); }));
+  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.rebase(prompt)); }));
+  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.set_cached(1)); }));
+  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.reserve(100)); }));
+  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.begin(prompt)); }));
+  EXPECT_TRUE(abandons([&](const Pass&) { planned.finish(); }));
+  ASSERT_TRUE(planned.begin(prompt));
+  EXPECT_FALSE(abandons([&](const Pass& pass) { EXPECT_TRUE(planned.cancel(pass.ticket)); }));
+  planned.propose(limits);
+  EXPECT_EQ(code_of(planned.abandon(Ticket{})), ErrorCode::bad_ticket);
+}
+/// Refuses every fork.
+struct NoForks : SendAll {
+  [[nodiscard]] bool may_fork() const { return false; }
+};
+TEST_F(SessionTest, DoesNotForkIfControlRefuses) {
+  Session<FixedDraft, NoForks> one{FixedDraft{{1, 2}}};
+  ASSERT_TRUE(one.begin(prompt));
+  EXPECT_EQ(code_of(one.fork()), ErrorCode::too_many_pending);
+}
 TEST_F(SessionTest, IsAsBeforeARoundThatIsCancelled) {
   begin();
   for (int i = 0; i < 2; ++i) {

@@ -17,6 +17,7 @@
 #include "reprise/batch/planner.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/loss_budget.hpp"
+#include "reprise/loop/follower.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/loss_world.hpp"
 #include "support/property_cases.hpp"
@@ -35,14 +36,17 @@ struct SessionWorld {
   DraftKind kind = DraftKind::ordered;
   Cost rollback = 0;
   bool chances = false;  ///< random lengths, cancelled rounds, early stops, several pending tokens at the beginning
+  bool unseen = false;   ///< some passes run, but their results are never reported
+  bool forks = false;    ///< sessions are replaced by forks of others
   Capabilities can = {};
 
   [[nodiscard]] std::string text() const {
     return curve.name + ", attack " + std::to_string(static_cast<int>(attack)) + ", " + std::to_string(sessions) +
            " sessions of " + std::to_string(tokens) + (own_budgets ? ", own budget" : "") +
            (calibrated ? "" : ", uncalibrated") + (kind == DraftKind::sampled ? ", sampled" : "") + ", rollback " +
-           std::to_string(static_cast<int>(can.rollback)) + (chances ? ", chances" : "") +
-           (can.allowed_widths.empty() ? "" : ", widths") + (can.pad_token ? ", padded" : "");
+           std::to_string(static_cast<int>(can.rollback)) + (chances ? ", chances" : "") + (unseen ? ", unseen" : "") +
+           (forks ? ", forks" : "") + (can.allowed_widths.empty() ? "" : ", widths") +
+           (can.pad_token ? ", padded" : "");
   }
 };
 
@@ -59,6 +63,7 @@ class SessionDuel {
   }
   /// Plain passes that would have committed the same tokens.
   [[nodiscard]] std::size_t tokens() const { return committed_; }
+  [[nodiscard]] std::size_t refused_forks() const { return refused_forks_; }
 
  private:
   using Played = Session<ToldStrategy, CostControl>;
@@ -80,7 +85,9 @@ class SessionDuel {
     return options;
   }
   void step(Player& player) {
+    if (player.pass && world_.unseen && random_.chance(40)) return vanish(player);
     if (player.pass) return commit(player);
+    if (world_.forks && random_.chance(30)) fork(player);
     if (player.left == 0 || player.session.finished()) begin(player);
     ToldStrategy& strategy = player.session.strategy();
     constexpr std::array<unsigned, 4> claims = {1000, 999, 950, 800};
@@ -103,6 +110,47 @@ class SessionDuel {
     ASSERT_TRUE(player.session.begin(prompt, world_.can, prompt.size() - pending));
     player.left = world_.tokens;
     player.replayed = 0;
+  }
+  /// Replaces another session by a fork of this one.
+  void fork(const Player& player) {
+    Player& other = *players_[random_.below(players_.size())];
+    if (&other == &player || other.pass || player.left == 0) return;
+    auto forked = player.session.fork();
+    if (!forked) {
+      ASSERT_EQ(forked.error().code, ErrorCode::too_many_pending);
+      ++refused_forks_;
+      return;
+    }
+    other.session = *std::move(forked);
+    other.left = player.left;
+    other.replayed = player.replayed;
+  }
+  /// The open pass has run, and its result is never reported.
+  void vanish(Player& player) {
+    const Pass pass = *std::exchange(player.pass, {});
+    const std::size_t context = player.session.context().size();
+    const std::size_t base = player.replayed > 0 && pass.drafted > 0 ? 1 : pass.pending;
+    const std::int64_t loss = cost(pass.batch.size(), context) + (pass.drafted > 0 ? world_.rollback : 0);
+    losses_.when_run.push_back(loss - cost(base, context));
+    losses_.when_caused.push_back(loss - cost(pass.pending, context));
+    switch (random_.below(5)) {
+      case 0:
+        player.left = 0;  // the next request
+        return;
+      case 1:
+        if (world_.own_budgets) return;
+        player.session = Played(ToldStrategy(), CostControl(options()));
+        player.left = 0;
+        return;
+      case 2:
+        ASSERT_TRUE(player.session.abandon(pass.ticket));
+        return;
+      case 3:
+        ASSERT_TRUE(player.session.set_cached(player.session.cached()));
+        return;
+      default:
+        return;  // the next propose() ends the round
+    }
   }
   [[nodiscard]] std::int64_t cost(std::size_t rows, std::size_t context) const {
     return world_.curve.curve.cost({1, rows, context});
@@ -152,6 +200,7 @@ class SessionDuel {
   std::vector<std::unique_ptr<Player>> players_;
   Losses losses_;
   std::size_t committed_ = 0;
+  std::size_t refused_forks_ = 0;
 };
 
 SessionWorld random_world(std::uint64_t seed, const std::vector<NamedCurve>& curves) {
@@ -168,6 +217,8 @@ SessionWorld random_world(std::uint64_t seed, const std::vector<NamedCurve>& cur
   world.kind = random.chance(20) ? DraftKind::sampled : DraftKind::ordered;
   world.rollback = random.chance(20) ? to_cost(2.5) : 0;
   world.chances = random.chance(50);
+  world.unseen = random.chance(30);
+  world.forks = !world.own_budgets && random.chance(30);
   constexpr std::array<Rollback, 3> rollbacks = {Rollback::trim, Rollback::snapshot, Rollback::per_row};
   world.can.rollback = rollbacks[random.below(3)];
   if (random.chance(25)) world.can.allowed_widths = {1, 3, 4, 9, 16, 33};
@@ -205,6 +256,106 @@ TEST(LossBudgetProperty, NoSituationThatOnceBrokeTheBoundBreaksIt) {
             const std::int64_t lost = SessionDuel(world, 5).run(2000).worst();
             EXPECT_LE(lost, LossBudget::most_lost) << static_cast<double>(lost) / cost_one << " in " << world.text();
           }
+}
+
+TEST(LossBudgetProperty, ForksLoseNoMoreThanOneSession) {
+  std::size_t refused = 0;
+  for (const std::size_t sessions : {2U, 8U, 32U, 256U})
+    for (const double slope : {0.1, 0.2, 0.35})
+      for (const Attack attack : {Attack::replay, Attack::build_up, Attack::random}) {
+        SessionWorld world{
+            .curve = {"linear", CostCurve::linear(slope), {4}}, .attack = attack, .sessions = sessions, .tokens = 300};
+        world.forks = true;
+        world.can.rollback = Rollback::snapshot;
+        world.can.max_replay = unlimited;
+        SessionDuel duel(world, sessions);
+        const std::int64_t lost = duel.run(4000).worst();
+        EXPECT_LE(lost, LossBudget::most_lost) << static_cast<double>(lost) / cost_one << " in " << world.text();
+        refused += duel.refused_forks();
+      }
+  EXPECT_GT(refused, 100U) << "without a refusal, the budget was not the limit";
+}
+
+TEST(LossBudgetProperty, PassesWhoseResultIsNeverReportedCountAsLost) {
+  for (const double slope : {0.01, 0.05, 0.3, 0.5})
+    for (const std::size_t tokens : {1U, 2U, 10U, 30U})
+      for (const bool own : {true, false}) {
+        SessionWorld world{.curve = {"linear", CostCurve::linear(slope), {100}}, .tokens = tokens};
+        world.own_budgets = own;
+        world.unseen = true;
+        const std::int64_t lost = SessionDuel(world, 7).run(4000).worst();
+        EXPECT_LE(lost, LossBudget::most_lost) << static_cast<double>(lost) / cost_one << " in " << world.text();
+      }
+}
+
+/// Requests through one follower. The engine reports the ids of each pass except the last one of a request.
+class FollowerDuel {
+ public:
+  FollowerDuel(double slope, std::size_t passes, Attack attack, bool numbered, std::uint64_t seed)
+      : curve_(CostCurve::linear(slope)),
+        passes_(passes),
+        attack_(attack),
+        numbered_(numbered),
+        random_(mix(seed)),
+        follower_(Played(ToldStrategy{.length = 32}, CostControl({.curve = curve_, .calibrated = true}))) {}
+
+  std::int64_t worst() {
+    std::vector<std::int64_t> losses;
+    while (losses.size() < 4000) {
+      next_request();
+      for (std::size_t pass = 1; pass <= passes_; ++pass) losses.push_back(run_pass(pass == passes_));
+    }
+    return testing::worst_window(losses);
+  }
+
+ private:
+  using Played = Session<ToldStrategy, CostControl>;
+
+  /// Another text, the same text again, or a shorter one.
+  void next_request() {
+    const std::size_t how = random_.below(4);
+    if (how == 0) follower_.forget();
+    if (how == 1 && ids_.size() > 3) return ids_.resize(3);
+    if (how == 2 && passes_ == 1 && !ids_.empty()) return;
+    ids_ = {static_cast<Token>(1000 + random_.below(9)), 2, 3, 4};
+    if (numbered_ && how == 3) ++conversation_;
+  }
+  std::int64_t run_pass(bool last) {
+    const auto number = numbered_ ? std::optional(conversation_) : std::nullopt;
+    const auto draft = follower_.draft(ids_, unlimited, {}, number);
+    EXPECT_TRUE(draft);
+    const std::size_t drafted = draft->size();
+    const std::int64_t extra = std::int64_t{curve_.cost({1, 1 + drafted, ids_.size()})} - cost_one;
+    if (last) return extra;
+    const LossBudget& budget = follower_.session().control().loss_budget();
+    const std::size_t accepted =
+        accepted_by(attack_, random_, count_++, drafted, extra, budget, [](std::size_t) { return std::int64_t{0}; });
+    for (std::size_t i = 0; i < accepted; ++i) ids_.push_back(static_cast<Token>(i + 1));
+    ids_.push_back(-7);
+    return extra - static_cast<std::int64_t>(accepted) * cost_one;
+  }
+
+  CostCurve curve_;
+  std::size_t passes_;
+  Attack attack_;
+  bool numbered_;
+  Random random_;
+  Follower<Played> follower_;
+  std::vector<Token> ids_;
+  std::uint64_t conversation_ = 1;
+  std::size_t count_ = 0;
+};
+
+TEST(LossBudgetProperty, AFollowerLosesNoMoreWithRequestsOfAnyLength) {
+  for (const double slope : {0.005, 0.02, 0.15, 0.3, 0.5, 2.0})
+    for (const std::size_t passes : {1U, 2U, 4U, 10U, 30U, 100U})
+      for (const Attack attack : {Attack::reject, Attack::refill, Attack::build_up, Attack::random})
+        for (const bool numbered : {false, true}) {
+          const std::int64_t lost = FollowerDuel(slope, passes, attack, numbered, passes).worst();
+          EXPECT_LE(lost, LossBudget::most_lost)
+              << static_cast<double>(lost) / cost_one << ", linear " << slope << ", requests of " << passes
+              << " passes, attack " << static_cast<int>(attack) << (numbered ? ", numbered" : "");
+        }
 }
 
 TEST(LossBudgetProperty, OneSpeculatorForAThousandShortSessionsLosesAsLittleAsOneLongSession) {

@@ -4,7 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reprise/draft/prompt_lookup_drafter.hpp"
@@ -16,6 +21,7 @@ namespace reprise::testing::check_strategy_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// The faults of a strategy.
 struct Flaw {
@@ -170,6 +176,52 @@ TEST(CheckStrategy, FindsARebaseThatLosesSomething) {
 TEST(CheckStrategy, FindsDraftsThatDependOnGlobalState) {
   EXPECT_EQ(of({.uses_globals = true}, "the same calls, the same drafts"), Verdict::wrong);
 }
+/// Draws from a fixed distribution, with fresh numbers in each round or with those of the position.
+class Sampler {
+ public:
+  Sampler(bool fresh, std::vector<float> weights) : fresh_(fresh), weights_(std::move(weights)) {}
+
+  void begin(TokenSpan) { ++round_; }
+  void observe(TokenSpan, std::size_t, Origin) { ++round_; }
+  void feedback(TokenSpan, const Outcome&) { ++round_; }
+  void truncate(TokenSpan, std::size_t) { ++round_; }
+  void propose(TokenSpan context, Draft& draft) const {
+    draft.clear(DraftKind::sampled);
+    std::uint64_t place = fresh_ ? round_ * 64 : context.size();
+    while (draft.extend({.token = drawn(mix(place))})) ++place;
+  }
+  [[nodiscard]] std::span<const float> distribution(NodeIndex) const { return weights_; }
+
+ private:
+  [[nodiscard]] Token drawn(std::uint64_t number) const {
+    double place = static_cast<double>(number >> 11) * 0x1p-53;
+    std::size_t token = 0;
+    for (; token + 1 < weights_.size() && place >= static_cast<double>(weights_[token]); ++token)
+      place -= static_cast<double>(weights_[token]);
+    return static_cast<Token>(token);
+  }
+  bool fresh_;
+  std::vector<float> weights_;
+  std::uint64_t round_ = 0;
+};
+
+TEST(CheckStrategy, FindsRandomNumbersThatAreUsedAgain) {
+  const StrategyCheck check{.budget = {.max_nodes = 4}};
+  const auto run = [&](bool fresh, const std::vector<float>& weights) {
+    return check_strategy([&] { return Sampler(fresh, weights); }, check);
+  };
+  const std::vector<float> even = {0.25F, 0.25F, 0.25F, 0.25F};
+  const Report sound = run(true, even);
+  EXPECT_EQ(sound.verdict(), Verdict::exact) << sound.to_string();
+  EXPECT_THAT(sound.to_string(), HasSubstr("S10"));
+  EXPECT_TRUE(run(false, {0.0F, 1.0F}).passed()) << "a token that is certain repeats in any case";
+  const Report repeating = run(false, even);
+  ASSERT_FALSE(repeating.passed());
+  for (const Finding& finding : repeating.findings)
+    EXPECT_EQ(finding.verdict == Verdict::wrong, std::string_view(finding.clause) == "S10") << finding.clause;
+  const Report ordered = check_strategy([] { return PromptLookupDrafter<>(); });
+  EXPECT_THAT(ordered.to_string(), Not(HasSubstr("S10"))) << "it draws nothing";
+}
 TEST(CheckStrategy, FindsNearlyEverythingWrongWithAHostileStrategy) {
   const Report report = check_strategy([] { return HostileStrategy(3); });
   for (const Report::Finding& finding : report.findings) {
@@ -183,7 +235,7 @@ TEST(CheckStrategy, DoesNotCallAStrategyExactThatNeverDrafts) {
   StrategyCheck check;
   check.expect_drafts = false;
   EXPECT_EQ(check_strategy(make, check).verdict(), Verdict::exact);
-  EXPECT_THAT(check_strategy(make).to_string(), HasSubstr("nothing was ever drafted"));
+  EXPECT_THAT(check_strategy(make).to_string(), HasSubstr("nothing was ever drafted: set StrategyCheck::text"));
 }
 TEST(CheckStrategy, UsesTheTextItIsGiven) {
   StrategyCheck check;

@@ -235,6 +235,7 @@ TEST(CheckVerifier, SaysWhatItCouldNotCheck) {
   EXPECT_EQ(report.verdict(), Verdict::exact);
   EXPECT_EQ(of(report, "truncate(), then the same again"), Verdict::skipped);
   EXPECT_EQ(of(report, "a failed pass, then the same again"), Verdict::skipped);
+  EXPECT_NE(report.to_string().find("no fail_next(verifier) was given: pass a function"), std::string::npos);
   EXPECT_THAT(report.to_string(), HasSubstr("no truncate()"));
 }
 TEST(CheckVerifier, ReportsAnEngineThatAnswersWithErrors) {

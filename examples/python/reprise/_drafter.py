@@ -29,7 +29,8 @@ class Drafter(Owner):
 
     Call draft() before each pass, with all tokens that the engine has committed. The drafter compares them with the
     tokens of the last call, and so finds out what the pass has accepted. Other tokens begin a new sequence: of the text
-    before it, nothing is left.
+    before it, nothing is left. A pass whose tokens no later call shows counts as lost, and losses shorten later drafts:
+    call draft(ids, most=0) once more with the final ids of a request if you can.
 
     `cost`: the costs of passes, if they are known. Without it they are learned from the times between the calls.
     `history`: text of earlier sequences. `max_draft`: upper bound on drafted tokens in any pass; 0: 32. `max_bytes`:

@@ -57,10 +57,10 @@ namespace reprise::inline v0 {
 ///   one pass of the engine; for each: resolve, commit
 ///   planner.learn(committed, time);
 ///
-/// Loss bound: with a given curve, any 1,000 consecutive passes under one LossBudget lose at most the time of 10 plain
-/// ones. Each pass is charged at the exact mean context of its sequences. A pass of n sequences saves one plain pass
-/// for each n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same
-/// sequences and no other rows. With a learned curve, which can be wrong, the bound is not guaranteed.
+/// Loss bound: with a given curve, the passes of one LossBudget together lose at most 10 plain passes in any 1,000.
+/// Each pass is charged at the exact mean context of its sequences. A pass of n sequences saves one plain pass for each
+/// n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same sequences and
+/// no other rows. With a learned curve, which can be wrong, the bound is not guaranteed.
 ///
 /// A strategy that states too high probabilities takes rows from other sequences.
 ///
@@ -111,7 +111,8 @@ class BatchPlanner {
     bool may_pay = false;
     for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
     narrowed.max_nodes = may_pay ? std::min(narrowed.max_nodes, limit) : 0;
-    const std::int64_t step = static_cast<std::int64_t>(plain.sequences) * cost_.least_step();
+    const std::size_t sequences = std::min(plain.sequences, detail::BatchCost::most_sequences);
+    const std::int64_t step = static_cast<std::int64_t>(sequences) * cost_.least_step();
     narrowed.min_path_probability =
         std::max(asked.min_path_probability,
                  detail::least_worthwhile(std::max(detail::rate_one, least_tokens()),
@@ -258,7 +259,7 @@ class BatchPlanner {
   /// Returns the loss of a pass with k drafted rows if all are rejected and the replay is the most expensive one.
   [[nodiscard]] std::int64_t worst_loss(std::size_t k) const noexcept {
     if (k == 0) return 0;
-    return cost_.exact_extra(plain_, k) + (offered_.any_replayed() ? cost_.highest_replay(k) : 0);
+    return losses_.worst(cost_.exact_extra(plain_, k), offered_.any_replayed() ? cost_.highest_replay(k) : 0);
   }
   /// Reads the costs of all replays that the pass can cause: of all numbers of rows, and at all mean contexts.
   void prepare_replays() noexcept {

@@ -56,8 +56,8 @@ struct CostOptions {
 /// from CostOptions::prior. begin() does not refill the loss budget: passes do.
 ///
 /// A loss budget of the control's own starts with an allowance of the whole burst, or of half a plain pass for an
-/// uncalibrated strategy. choose() reserves the worst loss of the chosen pass until learn(), cancel(), begin(),
-/// share_loss_budget() or the next choose().
+/// uncalibrated strategy. choose() reserves the worst loss of the chosen pass until learn(), cancel() or the next
+/// choose(). abandon(), begin(), share_loss_budget() and destruction count a reserved pass as lost.
 ///
 /// With a learned curve:
 ///
@@ -110,6 +110,13 @@ class CostControl {
     losses_.cancel();
     instead_.reset();
   }
+  /// Counts the chosen pass as lost: it may have run, and its result will never be learned.
+  void abandon() noexcept {
+    losses_.abandon();
+    instead_.reset();
+  }
+  /// Returns false if this control is a fork whose next pass runs a replay that a shared loss budget does not allow.
+  [[nodiscard]] bool may_fork() const noexcept { return !options_.curve || losses_.covers_replay(); }
   /// Uses `budget` from now on, or the control's own loss budget if `budget` is null; see CostOptions::loss_budget.
   /// Call it before begin() if one control serves the sequences of several tenants.
   void share_loss_budget(LossBudget* budget) noexcept {
@@ -249,7 +256,7 @@ class CostControl {
       const PassShape shape{room.plain.sequences, room.plain.rows + drafted, room.plain.context};
       const Cost sent = policy.reserved(shape, known.exact(policy, room.plain, drafted, room.plain.context));
       if (sent == std::numeric_limits<Cost>::max()) return std::int64_t{sent};  // saturated: the true cost is unknown
-      return std::int64_t{sent} - plain + options_.rollback + (room.replayed ? replays[drafted] : 0);
+      return losses_.worst(std::int64_t{sent} - plain + options_.rollback, room.replayed ? replays[drafted] : 0);
     };
     if (kind == DraftKind::sampled) return reserved_each(room, choice, worst_loss);
     while (!losses_.change(worst_loss(choice.nodes + choice.padding))) {

@@ -77,8 +77,8 @@ class CostCurve {
   ///
   /// Errors: out_of_memory; invalid_argument if there are no points, or if a point is refused, with its index in
   /// Error::value. A point is refused if it has 0 sequences, fewer rows than sequences, or 2^32 or more rows or tokens
-  /// of context. It is also refused if its time is at most 0 or above 2^40 ns, its plain pass is missing, or its shape
-  /// is repeated.
+  /// of context. It is also refused if its time is below 0.1 ns or above 2^40 ns, its plain pass is missing, or its
+  /// shape is repeated.
   [[nodiscard]] static Result<CostCurve> from_points(std::span<const CostPoint> points) noexcept {
     if (points.empty())
       return Error{ErrorCode::invalid_argument, "a cost curve needs at least one point: a plain pass"};
@@ -92,8 +92,8 @@ class CostCurve {
         return refuse("a point of a cost curve has fewer rows than sequences: each sequence needs at least 1 row", i);
       if (std::max(point.rows, point.context) > largest_size)
         return refuse("a point of a cost curve has more than 2^32 - 1 rows or tokens of context", i);
-      if (!(point.nanoseconds >= 1 / time_one && point.nanoseconds <= most_nanoseconds))
-        return refuse("a point of a cost curve needs a time above 0 and of at most 2^40 nanoseconds", i);
+      if (!(point.nanoseconds >= least_nanoseconds && point.nanoseconds <= most_nanoseconds))
+        return refuse("a point of a cost curve needs a time of at least 0.1 and at most 2^40 nanoseconds", i);
       curve.points_.push_reserved({static_cast<std::uint32_t>(point.sequences),
                                    static_cast<std::uint32_t>(point.context), static_cast<std::uint32_t>(point.rows),
                                    static_cast<std::uint64_t>(point.nanoseconds * time_one)});
@@ -141,6 +141,7 @@ class CostCurve {
   using SlopeScale = detail::Fixed<32>;  // plain passes per row
   using TimeScale = detail::Fixed<20>;   // nanoseconds
   static constexpr double time_one = static_cast<double>(TimeScale::one);
+  static constexpr double least_nanoseconds = 0.1;  // shorter times would be rounded by more than the stated error
   static constexpr double most_nanoseconds = static_cast<double>(std::uint64_t{1} << 40);
   static constexpr std::uint64_t most_time = std::uint64_t{1} << 62;
 

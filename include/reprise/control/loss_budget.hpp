@@ -12,9 +12,8 @@
 
 namespace reprise::inline v0 {
 
-/// Limits the loss from drafting, whatever strategies and texts do. Any 1,000 consecutive passes of all sequences that
-/// share a budget lose at most 10 plain passes together, compared with plain decoding. Sequences with budgets of their
-/// own have this guarantee separately.
+/// Limits the loss from drafting, whatever strategies and texts do. With a given cost curve, the passes of one loss
+/// budget together lose at most 10 plain passes in any 1,000, measured in that curve and compared with plain decoding.
 ///
 /// The loss of a pass is c(sent) - c(plain) - (committed - 1), in the given curve. This is its extra cost at its exact
 /// context, minus one plain pass for each token after the first. Passes of all sequences are ordered by their commits.
@@ -26,7 +25,8 @@ namespace reprise::inline v0 {
 /// replaces the reservation by the actual loss. Proof of the bound:
 ///
 ///  1  debt + reserved <= burst. A reservation is refused if it would break this. A commit adds at most the amount that
-///     was reserved for its pass. A pass without a draft loses nothing.
+///     was reserved for its pass, and keeps at most the rest for a replay: LossAccount::worst() covers both, even if
+///     the pass itself gains. A pass without a draft loses nothing.
 ///  2  loss <= debt after - debt before + leak, because max(0, ...) can only raise the debt.
 ///  3  Summed over n passes: loss <= debt at the end - debt at the beginning + n x leak <= burst + n x leak.
 ///  4  6 + 1,000 x 261 / 65,536 = 9.983. Against real numbers, each pass reads two costs with a rounding error of at
@@ -41,6 +41,9 @@ namespace reprise::inline v0 {
 ///  * For learned costs, 1 does not hold: the charge includes a margin for their error and can exceed the reservation.
 ///  * Passes whose draft the control did not choose can exceed the burst, because nothing was reserved for them. Passes
 ///    that are cancelled after they ran are not counted.
+///
+/// A pass whose result nobody reports counts as lost: its reservation becomes debt. It may not have run, so it adds no
+/// leak.
 ///
 /// Use one budget for each engine and tenant: sessions of one budget affect each other's draft lengths. A draft that
 /// could lose more than 6 plain passes is never sent. Source: the leaky bucket of packet networks (Turner 1986).
@@ -153,7 +156,8 @@ class LossBudget {
 /// budget is the control's own, or a shared one.
 ///
 /// A copy is a fork: it copies the own budget or shares the shared one, and has no planned pass. If the original still
-/// has a replay to run, so has the copy. In a shared budget, the copy's replay is charged without a reservation.
+/// has a replay to run, so has the copy. The copy reserves the cost of its replay; covers_replay() is false if the
+/// budget does not allow that.
 ///
 /// Threads: as for the control. Accounts of one shared budget may be used by different threads at once.
 class LossAccount {
@@ -162,7 +166,7 @@ class LossAccount {
   explicit LossAccount(const LossBudget& own = LossBudget(), LossBudget* shared = nullptr) noexcept
       : own_(own), shared_(shared) {}
   LossAccount(const LossAccount& other) noexcept : own_(other.own_), shared_(other.shared_), replay_(other.replay_) {
-    if (shared_ == nullptr && own_.reserve(other.held_)) held_ = other.held_;
+    if (writable().reserve(other.held_)) held_ = other.held_;
   }
   LossAccount(LossAccount&& other) noexcept { take(other); }
   LossAccount& operator=(const LossAccount& other) noexcept {
@@ -189,6 +193,14 @@ class LossAccount {
   [[nodiscard]] std::int64_t allowance() const noexcept { return budget().allowance() + planned_; }
   /// Returns the loss that is reserved for the planned pass.
   [[nodiscard]] std::int64_t planned() const noexcept { return planned_; }
+  /// Returns false if nothing is reserved for a replay that the next pass runs.
+  [[nodiscard]] bool covers_replay() const noexcept { return replay_ <= 0 || held_ > 0; }
+  /// Returns the amount to reserve for a pass that loses at most `loss` by itself, negative for a gain, and causes a
+  /// replay of at most `replay`. A gain can offset only the replay that this pass runs. It cannot offset the replay
+  /// that the pass causes: debt never falls below 0, so the budget forgets a gain before that replay is charged.
+  [[nodiscard]] std::int64_t worst(std::int64_t loss, std::int64_t replay) const noexcept {
+    return std::max(loss, -held_) + replay;
+  }
   /// Reserves the worst loss of the planned pass, instead of the loss reserved so far. Returns false and changes
   /// nothing if the budget does not cover it. Always returns true if the reservation becomes smaller.
   [[nodiscard]] bool change(std::int64_t loss) noexcept {
@@ -200,6 +212,11 @@ class LossAccount {
   }
   /// Gives back the reservation of the planned pass: the pass will not run.
   void cancel() noexcept { writable().release(std::exchange(planned_, 0)); }
+  /// Charges the reservation of the planned pass: the pass may have run, and its result will never be reported.
+  void abandon() noexcept {
+    const std::int64_t lost = std::exchange(planned_, 0);
+    writable().release(lost, lost);
+  }
 
   /// Replaces the reservation of a committed pass by its loss. `replay`: extra cost of running tokens again in the next
   /// pass. It is charged when that pass is settled, or now if this pass was the `last` one.
@@ -212,9 +229,9 @@ class LossAccount {
     planned_ = 0;
     writable().add(loss, before - held_);
   }
-  /// Ends the sequence: gives back all reservations, and charges the reserved part of a replay that has not run.
+  /// Ends the sequence: charges the reservations of a pass that was not reported, and of a replay that has not run.
   void close() noexcept {
-    writable().release(planned_ + held_, held_);
+    writable().release(planned_ + held_, planned_ + held_);
     planned_ = held_ = replay_ = 0;
   }
 

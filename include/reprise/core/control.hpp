@@ -63,6 +63,9 @@ struct PassReport {
 ///  K6  A copy is a fork: the original and the copy continue independently, except that they share a shared budget.
 ///  K7  cancel() is optional. It is called if the chosen pass will not run, and gives back the reservation of choose().
 ///      It is also called when no pass is chosen, and then has no effect.
+///  K8  abandon() is optional, beside cancel(). It is called if the chosen pass may have run, but will never be
+///      learned. The reservation of choose() then counts as lost. Without a chosen pass, it has no effect.
+///  K9  may_fork() is optional. It is called on a copy, and returns false if the copy must not be used as a fork.
 ///
 /// Threads: only one thread at a time may use a control; distinct copies may be used at the same time.
 template <class C>
@@ -81,6 +84,18 @@ namespace detail {
 template <class C>
 concept CancellableControl = DraftControl<C> && requires(C& control) {
   control.cancel();
+};
+
+/// Control that counts a chosen pass as lost if nobody reports its result; see K8.
+template <class C>
+concept AbandonableControl = CancellableControl<C> && requires(C& control) {
+  control.abandon();
+};
+
+/// Control that can refuse to be the control of a fork; see K9.
+template <class C>
+concept ForkCheckedControl = DraftControl<C> && requires(const C& control) {
+  { control.may_fork() } -> std::convertible_to<bool>;
 };
 
 }  // namespace detail

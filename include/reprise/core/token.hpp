@@ -6,6 +6,8 @@
 #include <limits>
 #include <span>
 
+#include "reprise/core/detail/language.hpp"
+
 namespace reprise::inline v0 {
 
 /// A vocabulary id. Any 32-bit value is legal, including negative ones: the library compares and hashes tokens. It

@@ -16,10 +16,12 @@
 namespace reprise::inline v0 {
 
 /// The target's tokens after the rows of a pass: `picks[i]` follows row (anchor + i). A span of tokens that one kernel
-/// has computed satisfies this concept, and so does an object that samples when it is read.
+/// has computed satisfies this concept, and so does an object that samples when it is read. Picks are integers: a span
+/// of logits is refused, because it would be read as tokens.
 template <class P>
 concept Picks = requires(P& picks, std::size_t i) {
   { picks[i] } -> std::convertible_to<Token>;
+  requires std::integral<std::remove_cvref_t<decltype(picks[i])>>;
 };
 
 namespace detail {
@@ -48,7 +50,8 @@ using unwrap_t = typename unwrap<std::remove_cvref_t<T>>::type;
 ///      the draft, or after the token that ends generation. An engine with a stateful sampler (penalties, grammar,
 ///      mirostat, random stream) may thus compute them lazily: the sampler's state advances once per committed token.
 ///      There is one exception: a pick that a predicate refuses is drawn, but not committed. An engine that computes
-///      all picks at once returns a span; reading stops at its end. Both are equally valid.
+///      all picks at once returns a span. It may end after the first disagreement, or after the token that ends
+///      generation, but not before. Both are equally valid.
 ///  V4  commit(keep) keeps the first `keep` rows of the last pass in the cache and rolls back the rest. A pass with
 ///      `pending` pending rows that commits n tokens has keep = pending + n - 1, because the last committed token is
 ///      never in the cache. If a predicate refuses the first pick, nothing is committed, and keep may be 0.

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "reprise/core/detail/language.hpp"
+
 namespace reprise::inline v0 {
 
 /// The version of these headers (semantic versioning). CMakeLists.txt reads the project version from this file.

@@ -47,10 +47,10 @@ struct ModelOptions {
 /// The model's distributions are the only floating-point numbers here. Each weight is first rounded down to a multiple
 /// of 2^-30 for ordered drafts, or of 2^-42 for sampled ones. A weight that is NaN counts as zero.
 ///
-/// The random numbers depend only on the seed and the position in the sequence, so a repeated request gives the same
-/// draft. Forks, truncated sequences and other sequences with the same seed therefore use the same random numbers. If
-/// outputs must be independent of each other, give each drafter its own seed with reseed(). These seeds must be
-/// independent of the target's.
+/// The random numbers depend on the seed and on the number of rounds since reseed(), over all sequences. So each round
+/// draws with fresh numbers (S10), and a cancelled round that is run again has the same draft. For the same drafts in a
+/// repeated request, call reseed() before begin(). A copy uses the same numbers as the original. Drafters whose
+/// sessions share a planner or a loss budget need seeds of their own, and seeds that are independent of the target's.
 ///
 /// Only propose() feeds the model. It starts with the committed tokens that the model's cache does not hold, at least
 /// the last one. The first call after begin() feeds the whole context. begin() invalidates the model's cache; rebase()
@@ -82,21 +82,22 @@ class ModelDrafter {
   }
 
   void begin(TokenSpan) {
+    next_round();
     forget();
     cache_.begin();
     if (options_.kind == DraftKind::sampled)
       static_cast<void>(drawn_from_.resize(options_.draft_length * vocabulary(), 0.0F));
   }
   void observe(TokenSpan context, std::size_t fresh, Origin) noexcept {
-    proposed_ = 0;
+    next_round();
     cache_.observe(context, fresh);
   }
   void truncate(TokenSpan context, std::size_t size) noexcept {
-    proposed_ = 0;
+    next_round();
     cache_.truncate(context, size);
   }
   void rebase(TokenSpan before, TokenSpan context) noexcept {
-    proposed_ = 0;
+    next_round();
     cache_.rebase(before, context);
   }
   void reserve(std::size_t max_context) {
@@ -124,7 +125,7 @@ class ModelDrafter {
         if (i < proposed_ && std::find(outcome.sent.begin(), outcome.sent.end(), node) != outcome.sent.end())
           rates_[lessons_[i]].learn(picked);
       });
-    proposed_ = 0;
+    next_round();
   }
 
   /// Returns the distribution from which this node of the last draft was drawn. Returns an empty span if the draft is
@@ -133,9 +134,10 @@ class ModelDrafter {
     if (options_.kind != DraftKind::sampled || node < 0 || static_cast<std::size_t>(node) >= proposed_) return {};
     return {drawn_from_.data() + static_cast<std::size_t>(node) * vocabulary(), vocabulary()};
   }
-  /// Starts a different random stream and forgets the last draft.
+  /// Starts the random stream of this seed at its beginning, and forgets the last draft.
   void reseed(std::uint64_t seed) noexcept {
     options_.seed = seed;
+    round_ = 0;
     proposed_ = 0;
   }
 
@@ -170,8 +172,11 @@ class ModelDrafter {
   ModelDrafter(Model model, const ModelOptions& options) : options_(options), cache_(std::move(model)) { forget(); }
 
   [[nodiscard]] std::size_t vocabulary() const noexcept { return static_cast<std::size_t>(model().vocabulary()); }
-  void forget() noexcept {
+  void next_round() noexcept {
     proposed_ = 0;
+    ++round_;
+  }
+  void forget() noexcept {
     // Initial rates, until feedback corrects them: a confident model is usually right.
     for (std::size_t i = 0; i < rates_.size(); ++i)
       rates_[i] = HitRate(Probability::ratio(static_cast<std::uint32_t>(sureness_classes + i % sureness_classes),
@@ -252,7 +257,7 @@ class ModelDrafter {
       const std::size_t lesson = std::min(depth, depth_classes - 1) * sureness_classes + sureness;
       path = path * rates_[lesson].probability();
       if (path < least) return draft.leave_out();
-      const Token token = pick(distribution, random(context.size() + depth) % weights.total);
+      const Token token = pick(distribution, random(depth) % weights.total);
       if (!draft.extend({.token = token, .path_probability = path, .source = DraftSource::model})) return;
       std::copy(distribution.begin(), distribution.end(),
                 drawn_from_.begin() + static_cast<std::ptrdiff_t>(depth * size));
@@ -285,12 +290,14 @@ class ModelDrafter {
     }
     return static_cast<Token>(token);
   }
-  /// Returns the random number for one position of the sequence.
-  [[nodiscard]] std::uint64_t random(std::uint64_t place) const noexcept {
+  /// Returns the random number for one token of this round's draft.
+  [[nodiscard]] std::uint64_t random(std::size_t depth) const noexcept {
+    const std::uint64_t place = round_ * max_nodes + depth;
     return detail::spread(detail::spread(options_.seed + 0x9e3779b97f4a7c15) + place * 0x9e3779b97f4a7c15);
   }
 
   ModelOptions options_;
+  std::uint64_t round_ = 0;  // changes whenever S4 allows another draft
   detail::ModelCache<Model> cache_;
   Buffer<float> drawn_from_;  // the distribution of each node of a sampled draft
   std::array<HitRate, depth_classes * sureness_classes> rates_;

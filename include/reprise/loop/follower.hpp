@@ -30,7 +30,7 @@ namespace reprise::inline v0 {
 ///
 ///  * **The known tokens and more**: a pass committed them. The first draft.size() + 1 new tokens are the picks of the
 ///    pass; tokens after those that the picks commit are appended, as by Session::append().
-///  * **The known tokens alone**: nothing has happened; the last draft is void.
+///  * **The known tokens alone**: nothing was committed; the last draft is void.
 ///  * **Other tokens**: a new sequence. Nothing of the text before it is left, not even as evidence, because the slot
 ///    may belong to another user's request now.
 ///  * **Other tokens of the same conversation**: the end was removed (Session::truncate()), or the text was replaced
@@ -41,6 +41,10 @@ namespace reprise::inline v0 {
 /// committed the new tokens. The interval is ignored after a call that began a sequence or appended tokens, because the
 /// engine may have run a prompt in it. It is also ignored if it is the first of all, or above 10 times the usual
 /// interval.
+///
+/// Losses: the result of a pass is visible only in the ids of the next call. A pass whose tokens no call shows counts
+/// as lost for the loss budget (Session::abandon()), such as the last pass of a request. If the engine calls draft(ids,
+/// 0) once more with the final ids of a request, it counts as what it was, and is learned from.
 ///
 /// The learned pass costs outlive a sequence, because they are a property of the engine. The loss budget outlives it
 /// too. So the *number* of drafted tokens may depend on earlier sequences, but never the tokens.

@@ -36,15 +36,15 @@ struct IgnoreTokens {
 
 namespace detail {
 
-/// Cancels the round at the end of the scope unless it was committed. A cancelled round leaves the session as it was
-/// before the round, even if the verifier throws.
+/// Abandons the round at the end of the scope unless it was committed, because its pass may have run. The session is
+/// then as it was before the round, even if the verifier throws.
 template <class Session>
-class CancelAtEnd {
+class AbandonAtEnd {
  public:
-  CancelAtEnd(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
-  CancelAtEnd(const CancelAtEnd&) = delete;
-  CancelAtEnd& operator=(const CancelAtEnd&) = delete;
-  ~CancelAtEnd() { static_cast<void>(session_.cancel(ticket_)); }  // has no effect after a commit
+  AbandonAtEnd(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
+  AbandonAtEnd(const AbandonAtEnd&) = delete;
+  AbandonAtEnd& operator=(const AbandonAtEnd&) = delete;
+  ~AbandonAtEnd() { static_cast<void>(session_.abandon(ticket_)); }  // has no effect after a commit
 
  private:
   Session& session_;
@@ -130,6 +130,17 @@ Result<Decision> reject_or_take(Session<Strategy, Control>& session, const Pass&
   return decision;
 }
 
+/// Returns the decision, or bad_picks if the picks ended before it was complete: each row that was read agreed with the
+/// draft, and nothing ended the generation.
+inline Result<Decision> if_complete(Result<Decision> decision) {
+  if (decision && decision->accepted == decision->tokens.size() && decision->finish == FinishReason::none)
+    return Error{ErrorCode::bad_picks,
+                 "the span of picks ends before the first disagreement: return a token for each row, from the anchor's "
+                 "row on",
+                 decision->tokens.size(), 0};
+  return decision;
+}
+
 /// Decides by rejection sampling, or from the picks or the path in `answer`.
 template <class Strategy, class Control, Verifier V, class Answer, class Predicate>
 Result<Decision> decide(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Answer& answer,
@@ -140,7 +151,9 @@ Result<Decision> decide(Session<Strategy, Control>& session, const Pass& pass, V
     if (pass.kind == DraftKind::sampled && session.capabilities().allowed_widths.empty())
       return reject_or_take(session, pass, verifier, predicate);
   if constexpr (is_result<std::remove_cv_t<Answer>>)
-    return session.resolve(pass.ticket, *answer, predicate);
+    return decide(session, pass, verifier, *answer, predicate);
+  else if constexpr (requires { answer.size(); })
+    return if_complete(session.resolve(pass.ticket, answer, predicate));
   else
     return session.resolve(pass.ticket, answer, predicate);
 }
@@ -169,7 +182,7 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
 /// Runs one planned pass through the verifier and commits it.
 template <class Strategy, class Control, Verifier V, class Predicate>
 Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Predicate& predicate) {
-  const CancelAtEnd round(session, pass.ticket);
+  const AbandonAtEnd round(session, pass.ticket);
   const std::size_t wanted = ranks_wanted<V>(session);  // before the pass: a strategy that throws does not void it
   if constexpr (CheckpointVerifier<V>) {
     constexpr bool may_refuse = !std::is_same_v<std::remove_cvref_t<Predicate>, NeverStop>;
@@ -226,10 +239,11 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 /// Generation::tokens is streamed too. Continuing with a higher limit can therefore complete a stop sequence whose
 /// beginning was already streamed. `predicate`: see StopDecision.
 ///
-/// Errors: not_begun, too_many_pending, out_of_memory, bad_picks, and errors from the verifier. Also verifier_failed if
-/// rejection sampling finds no positive weight in probabilities(i). Also invalid_argument if the engine must restore
-/// its state, but the verifier is not a CheckpointVerifier. After an error, the session is as it was before the round,
-/// and generate() can be called again to continue.
+/// Errors: not_begun, too_many_pending, out_of_memory, and errors from the verifier. bad_picks if picks with a size()
+/// end before the first disagreement and before the end of the generation. Also verifier_failed if rejection sampling
+/// finds no positive weight in probabilities(i). Also invalid_argument if the engine must restore its state, but the
+/// verifier is not a CheckpointVerifier. After an error, the session is as it was before the round, and generate() can
+/// be called again to continue.
 ///
 /// Throws: exceptions from the verifier, the predicate, the callback and the strategy pass through. After an exception
 /// from the verifier or the predicate, the session is as it was before the round. If the callback throws, or if the

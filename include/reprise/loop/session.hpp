@@ -37,7 +37,8 @@ namespace reprise::inline v0 {
 /// A session commits exactly the tokens of plain decoding, whatever strategy and control do: neither is trusted. Only
 /// rejection sampling trusts the distributions that the strategy states; see engine/rejection.hpp. Before commit(), a
 /// round does not change the committed tokens, so it can be cancelled and run again. One round is open at a time;
-/// reserve(), begin(), append(), truncate(), rebase(), set_cached() and finish() cancel it.
+/// propose(), reserve(), begin(), append(), truncate(), rebase(), set_cached(), finish() and destruction end it. A
+/// planned pass that was neither committed nor cancelled counts as lost for the loss budget: it may have run.
 ///
 /// Memory: 4 bytes per token of context, plus the memory of the strategy and of a round. propose() never allocates.
 /// reserve(), begin(), append(), rebase(), fork(), plan() and report_top_k() may allocate, and so may the strategy in
@@ -53,13 +54,12 @@ namespace reprise::inline v0 {
 template <DraftStrategy Strategy, DraftControl Control = SendAll>
 class Session {
  public:
-  /// `max_draft_nodes`: upper bound on the nodes of a draft in any round. A pass may have up to as many pad rows in
-  /// addition.
+  /// `max_draft_nodes`: upper bound on the nodes of a draft. A pass may have up to as many pad rows in addition.
   explicit Session(Strategy strategy, std::size_t max_draft_nodes = 64) requires std::default_initializable<Control>
       : Session(std::move(strategy), Control(), max_draft_nodes) {}
   Session(Strategy strategy, Control control, std::size_t max_draft_nodes = 64)
       : strategy_(std::move(strategy)), control_(std::move(control)), max_draft_nodes_(max_draft_nodes) {}
-  // Not a default argument, because clang 14 checks it even if the strategy has no default constructor.
+  // Not a default argument: clang 14 checks it even if the strategy has no default constructor.
   Session() requires std::default_initializable<Strategy> && std::default_initializable<Control>
       : Session(Strategy(), Control()) {}
   Session(Session&&) noexcept(
@@ -72,7 +72,7 @@ class Session {
 
   /// Allocates memory for `max_context` tokens, in this and all further sequences. While the context and a whole pass
   /// fit into this memory, append(), propose(), plan() and commit() do not allocate. This holds if no more tokens are
-  /// pending than at begin(), and if the strategy's reserve() covers its part. Cancels an open round. Errors:
+  /// pending than at begin(), and if the strategy's reserve() covers its part. Ends an open round. Errors:
   /// out_of_memory; in that case the session grows on demand.
   Result<void> reserve(std::size_t max_context) {
     close_round();
@@ -83,10 +83,9 @@ class Session {
 
   /// Starts a sequence. Precondition: the engine's cache holds the first `cached` tokens of `context`, by default all
   /// except the last. The other tokens are pending, and the first pass runs them.
-  ///
   /// Errors: empty_context, context_too_long, cached_out_of_range, too_many_pending, out_of_memory; invalid_argument if
   /// Capabilities::rollback is none or max_rows is 0. After an error the session is unchanged, except that
-  /// out_of_memory cancels an open round.
+  /// out_of_memory ends an open round.
   Result<void> begin(TokenSpan context, Capabilities capabilities = {}, std::optional<std::size_t> cached = {}) {
     if (auto checked = detail::Sequence::check_begin(context, capabilities, cached); !checked) return checked;
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
@@ -104,9 +103,8 @@ class Session {
   /// prefill. They count as context, not as output; a new output begins after them. `tokens` may be part of this
   /// session's own context. `origin` is passed to the strategy.
   ///
-  /// `cached` counts from the start of the context, as in begin(). The default is all tokens except the last, so it
-  /// includes the token that was last before this call. No pass has put that token into the cache, so the engine must
-  /// prefill it too.
+  /// `cached` counts from the start of the context, as in begin(). The default, all tokens except the last, includes
+  /// the token that was last before this call: no pass has put it into the cache, so the engine must prefill it too.
   ///
   /// Errors: not_begun, context_too_long, cached_out_of_range, too_many_pending, out_of_memory. After an error the
   /// session is unchanged.
@@ -118,7 +116,7 @@ class Session {
     return {};
   }
 
-  /// Opens a round, which cancels an earlier one, and returns the strategy's draft. The view is valid until the next
+  /// Opens a round, which ends an earlier one, and returns the strategy's draft. The view is valid until the next
   /// call that changes the session. The draft is empty before begin(), and after the strategy has thrown. If
   /// generation has ended or a limit has been reached, the draft is empty and finished() is true. `limits` must live
   /// until the round ends. `shape`: DraftShape::chain prevents a tree even if limits and capabilities allow one.
@@ -128,6 +126,7 @@ class Session {
     if (!sequence_.begun()) return {};
     sequence_.apply(limits);
     if (finished() || !strategy_in_step_) return {};
+    if (round_.redraws()) in_step([&] { strategy_.truncate(context(), context().size()); });  // ends the round (S10)
 
     DraftBudget asked = limits.draft;
     asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
@@ -146,7 +145,6 @@ class Session {
   /// returns how many leading tokens of `path`, which begins after the anchor, may follow the committed tokens; see
   /// ConstrainedVerifier. Call constrain() between propose() and plan(); an open ticket becomes void. Auxiliary nodes
   /// are not checked. Sampled drafts are skipped, because reading their tokens would bias rejection sampling.
-  /// Exceptions of `allowed` pass through.
   template <std::invocable<TokenSpan> Allowed>
   void constrain(Allowed&& allowed) {
     round_.constrain(allowed);
@@ -154,10 +152,8 @@ class Session {
 
   /// Returns the part of the proposed draft that fits into a pass, for a planner that shares one pass among sequences.
   /// The planner chooses how many nodes each sequence may send; pass that number to plan(). An open ticket becomes
-  /// void.
-  ///
-  /// Requires that Control is SendAll or derived from it: any other control would shorten the planned draft again.
-  /// Errors: those of plan() except out_of_memory.
+  /// void. Requires that Control is SendAll or derived from it: any other control would shorten the planned draft
+  /// again. Errors: those of plan() except out_of_memory.
   template <std::same_as<Control> C = Control>  // checked when called, so that every session can be instantiated
   Result<Offer> offer() {
     static_assert(
@@ -181,7 +177,7 @@ class Session {
     if (!room) return room.error();
     const DraftChoice choice = control_.choose(round_.draft(), round_.sendable(), *room);
     if (!round_.plan(sequence_, choice, *room, strategy_in_step_)) {
-      close_round();
+      cancel_round();
       return detail::Sequence::no_memory();
     }
     return round_.pass(sequence_);
@@ -211,9 +207,8 @@ class Session {
   }
 
   /// Passes the target's likeliest tokens after the committed token context()[position] to the strategy, the likeliest
-  /// first. For rows that no round reports, such as those of the prompt. Call it at any time and in any order; an open
-  /// round stays open. Has no effect if the strategy is not a RowLearner. Errors: not_begun; size_out_of_range if there
-  /// is no such token.
+  /// first. For rows that no round reports, such as those of the prompt, at any time and in any order. Has no effect if
+  /// the strategy is not a RowLearner. Errors: not_begun; size_out_of_range if there is no such token.
   Result<void> report_prompt_row(std::size_t position, TokenSpan likeliest) {
     if (!sequence_.begun()) return detail::Sequence::not_begun();
     if (position >= context().size())
@@ -241,8 +236,15 @@ class Session {
     return {};
   }
 
-  /// Cancels the round and leaves the session as it was before the round. Errors: bad_ticket.
+  /// Cancels the round and leaves the session as it was before. Precondition: the pass will not run. Errors:
+  /// bad_ticket.
   Result<void> cancel(Ticket ticket) {
+    if (!round_.is_open(ticket)) return detail::OpenRound::bad_ticket();
+    cancel_round();
+    return {};
+  }
+  /// Like cancel(), for a pass that may have run: it counts as lost. Errors: bad_ticket.
+  Result<void> abandon(Ticket ticket) {
     if (!round_.is_open(ticket)) return detail::OpenRound::bad_ticket();
     close_round();
     return {};
@@ -270,13 +272,12 @@ class Session {
   /// tokens again or leave them pending. Moving old rows to their new positions (a context shift) gives a different
   /// output than prefill would. Drafting does not add to that difference.
   ///
-  /// Returns the number of leading tokens that the old and the new context share. Only the rows of these tokens are
-  /// worth keeping in the engine's cache. If the engine needs this number to cut its cache, cut the cache after this
-  /// call. Then pass the number of rows in the cache to set_cached(). Keep at most context.size() - 1 rows: the last
-  /// token is never in the cache.
+  /// Returns the number of leading tokens that the old and the new context share. If the engine needs it to cut its
+  /// cache, cut the cache after this call, and pass the number of kept rows to set_cached(): at most
+  /// context.size() - 1, because the last token is never in the cache.
   ///
-  /// Errors: not_begun, and those of begin(). After an error the session is unchanged, except that out_of_memory
-  /// cancels an open round.
+  /// Errors: not_begun, and those of begin(). After an error the session is unchanged, except that out_of_memory ends
+  /// an open round.
   Result<std::size_t> rebase(TokenSpan context, std::optional<std::size_t> cached = {}) {
     if (!sequence_.begun()) return detail::Sequence::not_begun();
     if (auto checked = detail::Sequence::check_begin(context, capabilities(), cached); !checked) return checked.error();
@@ -311,10 +312,13 @@ class Session {
     return {};
   }
 
-  /// Returns a second session that continues from the committed state of this one. Errors: not_begun, out_of_memory.
+  /// Returns a second session that continues from the committed state of this one. Errors: not_begun, out_of_memory;
+  /// too_many_pending if a shared loss budget does not allow the fork to run tokens again (Rollback::snapshot).
   [[nodiscard]] Result<Session> fork() const {
     if (!sequence_.begun()) return detail::Sequence::not_begun();
     Session other(strategy_, control_, max_draft_nodes_);
+    if constexpr (detail::ForkCheckedControl<Control>)
+      if (!other.control_.may_fork()) return detail::Sequence::replay_not_allowed(pending().size());
     if (!other.round_.reserve(max_draft_nodes_, capabilities(), pending().size()) || !other.sequence_.copy(sequence_))
       return detail::Sequence::no_memory();
     other.strategy_in_step_ = strategy_in_step_;
@@ -333,16 +337,14 @@ class Session {
   [[nodiscard]] FinishReason finish_reason() const noexcept { return sequence_.finish_reason(); }
   /// Returns all committed tokens. The view is valid until the session changes.
   [[nodiscard]] TokenSpan context() const noexcept { return sequence_.context(); }
-  /// Returns the output since the last begin(), append() or rebase(), without the stop tokens that ended it.
+  /// Returns the output since begin(), append() or rebase(), without the stop tokens that ended it.
   [[nodiscard]] TokenSpan output() const noexcept { return sequence_.output(); }
-  /// Returns the leading part of output() that is safe to stream, because no stop sequence can remove it any more.
-  /// After generation has ended, returns the whole output. If a raised limit lets generation continue, a stop sequence
-  /// that began in the returned part may still be completed.
+  /// Returns the leading part of output() that is safe to stream, because no stop sequence can remove it any more; the
+  /// whole output after generation has ended. If a raised limit lets it continue, a stop sequence may still complete.
   [[nodiscard]] TokenSpan settled_output(const Limits& limits) const noexcept {
     return sequence_.settled_output(limits);
   }
-  /// Returns the part of settled_output() that no earlier call has returned, for streaming. The view is valid until the
-  /// session changes.
+  /// Returns the part of settled_output() that no earlier call has returned; valid until the session changes.
   [[nodiscard]] TokenSpan take_settled(const Limits& limits) noexcept { return sequence_.take_settled(limits); }
   /// Returns the number of output tokens that take_settled() has returned.
   [[nodiscard]] std::size_t taken() const noexcept { return sequence_.taken(); }
@@ -352,9 +354,8 @@ class Session {
   [[nodiscard]] const Capabilities& capabilities() const noexcept { return sequence_.capabilities(); }
   /// Returns the counts since begin() or the last append(); rebase() does not reset them.
   [[nodiscard]] const Statistics& statistics() const noexcept { return sequence_.statistics(); }
-  /// Adds time that the caller has spent on drafting, for example in propose() and plan(): this library reads no clock.
-  /// To get the mean time per round, call it once in each round. The time is for statistics only: no decision uses it.
-  /// For a drafting cost that control takes into account, see CostOptions::drafting.
+  /// Adds time that the caller has spent on drafting, for statistics only; to get the mean per round, call it once in
+  /// each round. For a drafting cost that control takes into account, see CostOptions::drafting.
   void add_drafting_time(std::chrono::nanoseconds time) noexcept { sequence_.statistics().drafting_time.add(time); }
   [[nodiscard]] Strategy& strategy() noexcept { return strategy_; }
   [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
@@ -367,13 +368,18 @@ class Session {
   }
 
  private:
-  /// Closes the round. Its pass will not run, so control gives back what it has reserved for that pass.
-  void close_round() {
+  /// Closes a round whose pass will not run.
+  void cancel_round() {
     round_.close();
     if constexpr (detail::CancellableControl<Control>) control_.cancel();
   }
-  /// Calls the strategy, unless it has thrown since the last begin() or rebase(). A strategy that throws may no longer
-  /// match the context.
+  /// Closes the round. Its pass may have run, so it counts as lost.
+  void close_round() {
+    round_.abandon();
+    if constexpr (detail::AbandonableControl<Control>) control_.abandon();
+    cancel_round();
+  }
+  /// Calls the strategy, unless it has thrown since begin() or rebase() and may no longer match the context.
   template <class Call>
   void in_step(Call&& call) {
     if (!strategy_in_step_) return;

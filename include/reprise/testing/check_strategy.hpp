@@ -48,8 +48,10 @@ struct KeptDraft {
                                                    x.auxiliary == y.auxiliary;
                                           });
   }
-  /// Returns true if both propose the same tokens with the same parents, whatever their probabilities.
+  /// Returns true if both propose the same tokens with the same parents, whatever their probabilities. Two sampled
+  /// drafts need not have the same tokens (S10).
   [[nodiscard]] bool same_tokens(const KeptDraft& other) const {
+    if (kind == DraftKind::sampled && other.kind == DraftKind::sampled) return nodes.empty() == other.nodes.empty();
     return std::equal(
         nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(),
         [](const DraftNode& x, const DraftNode& y) { return x.token == y.token && x.parent == y.parent; });
@@ -77,11 +79,16 @@ class StrategyRuns {
 
   Report run() {
     for (const auto& [clause, what] : clauses) report_.begin(clause, what);
-    if constexpr (!RebasableStrategy<Strategy>) report_.findings.pop_back();
     for (std::size_t i = 0; i < check_.runs; ++i) one_run(i);
     if (!check_.allocations) skip(no_allocation, "no counter of allocations was given");
     if (check_.expect_drafts && !drafted_)
-      for (std::size_t i = 0; i < report_.findings.size(); ++i) skip(i, "nothing was ever drafted");
+      for (std::size_t i = 0; i < report_.findings.size(); ++i)
+        skip(i, "nothing was ever drafted: set StrategyCheck::text to a text that the strategy can draft from");
+    if (has_drawn_)
+      expect(draws_anew, has_drawn_anew_ || repeats_ > 1e-9, "a round drew the tokens of an earlier round each time");
+    else
+      report_.findings.pop_back();
+    if constexpr (!RebasableStrategy<Strategy>) report_.findings.erase(report_.findings.begin() + rebases);
     return std::move(report_);
   }
 
@@ -95,9 +102,10 @@ class StrategyRuns {
     forks,
     pure,
     no_span,
-    rebases
+    rebases,
+    draws_anew
   };
-  static constexpr std::array<std::pair<const char*, const char*>, 9> clauses = {{
+  static constexpr std::array<std::pair<const char*, const char*>, 10> clauses = {{
       {"S1", "begin() forgets the sequence before"},
       {"S3", "no malformed node is pushed"},
       {"S3", "propose() does not allocate"},
@@ -107,6 +115,7 @@ class StrategyRuns {
       {"S8", "the same calls, the same drafts"},
       {"S8", "no span of the context is kept"},
       {"S9", "rebase() to the same context changes nothing"},
+      {"S10", "a round does not use the random numbers of an earlier one"},
   }};
 
   void skip(std::size_t clause, const char* why) {
@@ -123,6 +132,7 @@ class StrategyRuns {
   }
   void expect_same(Clause clause, const KeptDraft& got, const KeptDraft& wanted, std::size_t at,
                    bool tokens_only = false) {
+    tokens_only = tokens_only || (clause == rebases && got.kind == DraftKind::sampled);
     expect(clause, tokens_only ? got.same_tokens(wanted) : got == wanted,
            "after " + std::to_string(at) + " tokens: " + got.to_string() + " where " + wanted.to_string() +
                " was expected (token<parent)");
@@ -239,6 +249,7 @@ class StrategyRuns {
         static_cast<void>(propose(one, small));
       }
       if (random_.chance(25)) fork(one, all, at);
+      if constexpr (DistributionStrategy<Strategy>) draw_again(one, all[at]);
       const KeptDraft draft = round(one, all.subspan(at, n));
       expect_same(pure, round(twin, all.subspan(at, n)), draft, at);
       expect_same(no_span, draft, round(steady, all.subspan(at, n)), at);
@@ -248,6 +259,22 @@ class StrategyRuns {
       if constexpr (RebasableStrategy<Strategy>)
         if (random_.chance(25)) rebase_in_place(one, all.subspan(at));
     }
+  }
+  /// Draws again after a round whose token is removed. The chance that all such draws repeat the first token is known
+  /// from the distributions.
+  void draw_again(Lent with, Token token) {
+    const KeptDraft before = propose(with, check_.budget);
+    if (before.kind != DraftKind::sampled || before.nodes.empty()) return;
+    const std::span<const float> drawn_from = with.strategy.distribution(0);
+    double repeat = 0;
+    for (const float weight : drawn_from) repeat += static_cast<double>(weight) * static_cast<double>(weight);
+    static_cast<void>(round(with, {&token, 1}));
+    truncate(with, with.context.size() - 1);
+    const KeptDraft after = propose(with, check_.budget);
+    if (drawn_from.empty() || after.nodes.empty()) return;
+    has_drawn_ = true;
+    repeats_ *= repeat;
+    has_drawn_anew_ = has_drawn_anew_ || after.nodes[0].token != before.nodes[0].token;
   }
   /// Checks that an original and its copies do not affect each other.
   void fork(Lent& from, TokenSpan all, std::size_t at) {
@@ -315,17 +342,20 @@ class StrategyRuns {
   LentCopy lender_;
   std::size_t longest_ = 0;  // upper bound on the tokens of a context in this run
   bool drafted_ = false;
+  bool has_drawn_ = false;
+  bool has_drawn_anew_ = false;
+  double repeats_ = 1;  // the chance of drawing each token again
 };
 
 }  // namespace detail
 
-/// Checks clauses S1, S3, S4 and S6 to S9 as far as a caller can observe them; S2 and S5 bind the caller. S9 is checked
-/// only for a RebasableStrategy. `make()` returns a fresh strategy each time, with the same settings and the same seed.
-/// Where knowledge from feedback may remain (S1, S6, and S7 after truncate()), the check compares only the tokens and
-/// parents of drafts. Elsewhere, it also compares probabilities. Each call lends the context at a different address
-/// from the previous call, and overwrites the lent tokens afterwards. Only one strategy, for comparison, keeps its
-/// context in place. Budgets need no check, because the draft refuses nodes that exceed them. Cost: about runs x 100
-/// rounds with the default text.
+/// Checks clauses S1, S3, S4 and S6 to S10 as far as a caller can observe them; S2 and S5 bind the caller. S9 is
+/// checked only for a RebasableStrategy, and S10 for the sampled drafts of a DistributionStrategy. `make()` returns a
+/// fresh strategy each time, with the same settings and the same seed. Where knowledge from feedback may remain (S1,
+/// S6, and S7 after truncate()), the check compares only the tokens and parents of drafts. Elsewhere, it also compares
+/// probabilities. Each call lends the context at a different address from the previous call, and overwrites the lent
+/// tokens afterwards. Only one strategy, for comparison, keeps its context in place. Budgets need no check, because the
+/// draft refuses nodes that exceed them. Cost: about runs x 100 rounds with the default text.
 template <class Make>
 Report check_strategy(Make&& make, const StrategyCheck& check = {}) {
   return detail::StrategyRuns<std::remove_reference_t<Make>>(make, check).run();

@@ -105,7 +105,8 @@ void check_chains(Runs& runs, const Capabilities& can, const Fail&) {
   runs.repeat([&](std::size_t p) { return Step{p, p % (k + 1), p % 3, unlimited, true}; });
   runs.begin("V5", "a failed pass, then the same again");
   if constexpr (std::is_same_v<Fail, NeverFail>)
-    runs.skip("no fail_next(verifier) was given");
+    runs.skip(
+        "no fail_next(verifier) was given: pass a function, after the settings, that makes the next verify() fail");
   else
     runs.repeat([&](std::size_t p) { return Step{p, p % 3, 1, unlimited, false, p % 2 == 0}; });
   check_several_pending(runs);

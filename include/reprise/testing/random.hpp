@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reprise/core/detail/language.hpp"
+
 namespace reprise::testing {
 
 /// Mixes the bits of a number (the finalizer of SplitMix64, Steele, Lea and Flood 2014).

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/core/detail/language.hpp"
+
 namespace reprise::testing {
 
 /// The verdict of one finding, or of a report. exact: every comparison agreed. near_tie: some comparisons differed, but

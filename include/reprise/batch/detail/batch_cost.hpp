@@ -49,9 +49,13 @@ class BatchCost {
   }
   [[nodiscard]] bool reserved() const noexcept { return costs_.size() > most_; }
 
+  static constexpr std::size_t most_sequences = 1 << 20;
+
   /// Reads the costs of `plain` with 0 to `most` drafted rows, unless they are cached from the last call.
   void prepare(PassShape plain) noexcept {
-    plain.sequences = std::max<std::size_t>(plain.sequences, 1);
+    // Larger numbers mean nothing, and would overflow.
+    plain.sequences = std::clamp<std::size_t>(plain.sequences, 1, most_sequences);
+    plain.rows = std::min(plain.rows, most_sequences << 10);
     plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
     const bool same =
         plain.sequences == plain_.sequences && plain.rows == plain_.rows && plain.context == plain_.context;

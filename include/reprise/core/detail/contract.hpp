@@ -13,6 +13,8 @@
 ///
 /// Every translation unit of a program must use the same setting.
 
+#include "reprise/core/detail/language.hpp"
+
 #if !defined(REPRISE_CONTRACTS)
 #define REPRISE_CONTRACTS 0
 #endif

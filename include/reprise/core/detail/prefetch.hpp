@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "reprise/core/detail/language.hpp"
+
 namespace reprise::inline v0::detail {
 
 /// Prefetches the cache line at `address`. Does nothing if the compiler has no builtin for it.

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <span>
 
+#include "reprise/core/detail/language.hpp"
+
 /// \file Numbers and checksums in the bytes of a corpus.
 
 namespace reprise::inline v0::detail {

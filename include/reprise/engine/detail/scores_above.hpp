@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "reprise/core/detail/language.hpp"
+
 namespace reprise::inline v0::detail {
 
 /// The number of scores that are compared with a bound at once. A shorter block has more overhead for each score, a

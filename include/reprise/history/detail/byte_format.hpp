@@ -8,6 +8,8 @@
 #include <span>
 #include <type_traits>
 
+#include "reprise/core/detail/language.hpp"
+
 /// \file Numbers and checksums in the bytes of a snapshot.
 
 namespace reprise::inline v0::detail {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
@@ -67,6 +68,11 @@ class OpenRound {
     no_draft_ = Cut::no_match;
     constraints_.clear();
   }
+
+  /// Call it before close() if a planned pass may have run and is not committed. Then redraws() returns true, once, if
+  /// its draft was sampled: the next round must not use its random numbers (S10).
+  void abandon() noexcept { redraws_ |= phase_ >= Phase::planned && draft_.kind() == DraftKind::sampled; }
+  [[nodiscard]] bool redraws() noexcept { return std::exchange(redraws_, false); }
 
   /// Returns an empty draft in this round's memory, for the strategy to write.
   [[nodiscard]] Draft blank(const DraftBudget& budget) noexcept {
@@ -363,6 +369,7 @@ class OpenRound {
   DraftView draft_;
   std::size_t max_leaves_ = 1;
   bool malformed_ = false;
+  bool redraws_ = false;
   Cut no_draft_ = Cut::no_match;  // why the draft is empty, if it is
   SelectedNodes selected_;
   Cut cut_ = Cut::none;  // after fit(): the rule that limits the pass; after plan(): the binding rule

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "reprise/core/detail/language.hpp"
+
 namespace reprise::inline v0::detail {
 
 /// Decides which intervals between two calls are times of passes. An engine may pause between two passes, for another

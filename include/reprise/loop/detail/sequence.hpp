@@ -31,6 +31,12 @@ class Sequence {
     return {ErrorCode::too_many_pending, "more pending tokens than a pass has rows: prefill all but the last few",
             pending, rows};
   }
+  [[nodiscard]] static Error replay_not_allowed(std::size_t pending) {
+    return {ErrorCode::too_many_pending,
+            "the loss budget does not allow a fork to run its pending tokens again: run a pass without a draft, "
+            "plan(0), before fork()",
+            pending, 1};
+  }
 
   /// Checks the arguments of begin(). Returns an error if begin() must refuse them.
   [[nodiscard]] static Result<void> check_begin(TokenSpan context, const Capabilities& capabilities,
