@@ -1,7 +1,7 @@
-#SPDX - License - Identifier : Apache - 2.0
-#The tests of the library, its C interface and its Python package.
+# SPDX-License-Identifier: Apache-2.0
+# The tests of the library, its C interface and its Python package.
 
-#A program for each layer : reprise - core - tests holds core/*.test.cpp.
+# A program for each layer: reprise-core-tests holds core/*.test.cpp.
 function(reprise_add_layer_tests layer)
   list(TRANSFORM ARGN PREPEND ${layer}/)
   list(TRANSFORM ARGN APPEND .test.cpp)
@@ -99,6 +99,7 @@ reprise_add_layer_tests(
   member_outcome
   merged_draft
   model_drafter
+  ngram_digests
   ngram_drafter
   ngram_history
   ngram_next_tokens
@@ -211,7 +212,7 @@ reprise_add_tests(
   property/index_equivalence.test.cpp
   property/loss_budget.test.cpp
   property/lossless.test.cpp
-  property/ngram_model.test.cpp
+  property/ngram_world.test.cpp
   property/sampling_statistics.test.cpp
   property/seeded_faults.test.cpp
   property/small_trees.test.cpp
