@@ -131,23 +131,6 @@ TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
     }
 }
 
-TEST(MemorySnapshot, BringsBackTextThatGotASecondChance) {
-  // A text that repeats counts as used, so the smaller memory evicts younger text first.
-  Random random(4);
-  HistoryStore memory = make();
-  const Tokens common = random_tokens(random, 320, 1'000'000);
-  for (int i = 0; i < 30; ++i) {
-    memory.begin_sequence(static_cast<SequenceTag>(i));
-    memory.append(common, Origin::prompt);
-    memory.append(random_tokens(random, 320, 1'000'000), Origin::output);
-  }
-  memory.end_sequence();
-  HistoryStore smaller = make(HistoryStore::bytes_for(15 * 320));
-  load_whole(saved(memory), smaller);
-  EXPECT_GT(smaller.counts().second_chances, 0U);
-  EXPECT_FALSE(followed(smaller, TokenSpan(common).first(100), 1).empty());
-}
-
 TEST(MemorySnapshot, KnowsWhatTheMemoryItWasMadeOfKnew) {
   Random random(5);
   HistoryStore memory = make();
@@ -189,14 +172,6 @@ TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTh
       ASSERT_EQ(texts_in(saved(again)), texts_in(saved(memory))) << seed;
     }
   }
-}
-
-TEST(MemorySnapshot, BringsBackTheCalibrationToo) {
-  const CalibrationState taught = testing::taught_state(3);
-  CalibrationState calibration;
-  HistoryStore memory = make();
-  ASSERT_TRUE(load_history(saved(make(), taught), some_tokenizer, memory, calibration));
-  EXPECT_EQ(calibration, taught);
 }
 
 TEST(MemorySnapshot, BringsBackNamesOriginsAndUseCounts) {
@@ -410,18 +385,6 @@ Bytes small_snapshot() {
   HistoryStore memory = make(20'000);
   live(memory, random, 4);
   return saved(memory, testing::taught_state(5));
-}
-
-TEST(DamagedMemorySnapshot, CutAnywhereIsRefused) {
-  const Bytes whole = small_snapshot();
-  Untouched untouched;
-  for (std::size_t size = 0; size < whole.size(); ++size) {
-    const auto loaded =
-        load_history(std::span(whole).first(size), some_tokenizer, untouched.memory, untouched.calibration);
-    ASSERT_FALSE(loaded) << size;
-    ASSERT_EQ(loaded.error().code, ErrorCode::snapshot_truncated);
-  }
-  EXPECT_TRUE(untouched.still());
 }
 
 TEST(DamagedMemorySnapshot, WithAnySingleWrongBitIsRefused) {

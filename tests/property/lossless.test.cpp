@@ -26,7 +26,7 @@ TEST(LosslessProperty, RandomWorldsEndInEveryWayAndMeetEveryLimit) {
   Coverage coverage;
   for (std::uint64_t seed = 0; seed < 5'000; ++seed) {
     Choices choices(seed);
-    World<RealKit> world(choices);
+    World world(choices);
     static_cast<void>(world.run());
     coverage += world.coverage();
   }
