@@ -1,7 +1,7 @@
-#SPDX - License - Identifier : Apache - 2.0
-#The tests of the library, its C interface and its Python package.
+# SPDX-License-Identifier: Apache-2.0
+# The tests of the library, its C interface and its Python package.
 
-#A program for each layer : reprise - core - tests holds core/*.test.cpp.
+# A program for each layer: reprise-core-tests holds core/*.test.cpp.
 function(reprise_add_layer_tests layer)
   list(TRANSFORM ARGN PREPEND ${layer}/)
   list(TRANSFORM ARGN APPEND .test.cpp)
@@ -17,7 +17,6 @@ reprise_add_layer_tests(
   datastore
   draft
   draft_push
-  draft_rules
   fixed_log
   fixed_point
   limits
@@ -48,6 +47,7 @@ reprise_add_layer_tests(
   ngram_table
   ranked_rows
   rolling_hash
+  shared_tables
   suffix_array
   token_counts
   token_hash
@@ -69,12 +69,11 @@ reprise_add_layer_tests(
   history_store
   history_store_interleaving
   history_store_poisoning
-  next_token_snapshot
-  ranked_row_snapshot
   snapshot
   snapshot_calibration
   snapshot_file
   snapshot_runs
+  table_snapshot
   tenants
 )
 reprise_add_layer_tests(
@@ -99,6 +98,7 @@ reprise_add_layer_tests(
   member_outcome
   merged_draft
   model_drafter
+  ngram_digests
   ngram_drafter
   ngram_history
   ngram_next_tokens
@@ -169,10 +169,8 @@ reprise_add_layer_tests(
   check_refinements
   check_strategy
   check_verifier
-  hostile_strategy
   lossless
   measure_curve
-  naive_index
   random
   report
   scripted_verifier
@@ -191,14 +189,12 @@ add_executable(reprise-language-tests EXCLUDE_FROM_ALL house/language.test.cpp)
 reprise_set_test_options(reprise-language-tests)
 target_precompile_headers(reprise-language-tests REUSE_FROM reprise-test-header)
 
-# The composition of the layers, and the models that other tests decode with.
+# The composition of the layers.
 reprise_add_tests(
   library
   reprise-speculator-tests
   speculator.test.cpp
   cuda/walk.test.cpp
-  support/recurrent.test.cpp
-  support/transformer.test.cpp
 )
 
 # Longer tests with many random cases. An environment variable sets their number (see each file).
@@ -207,14 +203,12 @@ reprise_add_tests(
   reprise-property-tests
   property/exact_sampling.test.cpp
   property/follower.test.cpp
-  property/hostile_rows.test.cpp
   property/index_equivalence.test.cpp
   property/loss_budget.test.cpp
   property/lossless.test.cpp
-  property/ngram_model.test.cpp
+  property/ngram_world.test.cpp
   property/sampled_rounds.test.cpp
   property/sampling_statistics.test.cpp
-  property/seeded_faults.test.cpp
   property/small_trees.test.cpp
   property/small_world.test.cpp
   property/tenant_isolation.test.cpp
@@ -254,15 +248,13 @@ reprise_add_tests(
   corpus/corpus.allocation.test.cpp
   draft/any_strategy.allocation.test.cpp
   draft/draft_sources.allocation.test.cpp
-  extras/lookahead_drafter.allocation.test.cpp
+  extras/ranked_drafters.allocation.test.cpp
   extras/rest_drafter.allocation.test.cpp
   draft/model_drafter.allocation.test.cpp
   draft/ngram_drafter.allocation.test.cpp
   draft/shown_rows.allocation.test.cpp
-  extras/token_recycling_drafter.allocation.test.cpp
   extras/token_table_drafter.allocation.test.cpp
-  index/next_token_counts.allocation.test.cpp
-  index/ranked_rows.allocation.test.cpp
+  index/shared_tables.allocation.test.cpp
   index/token_counts.allocation.test.cpp
   history/snapshot.allocation.test.cpp
   history/tenants.allocation.test.cpp
@@ -324,14 +316,13 @@ set_tests_properties(
 )
 set_tests_properties(exchange.same_bytes PROPERTIES FIXTURES_REQUIRED "exchanged_files;exchanged_again")
 
-# One program built three times: drafts must not depend on optimisation or on floating-point options.
+# The digests of drafts again, compiled otherwise: drafts must not depend on optimisation or on floating-point options.
 function(reprise_add_digest name)
-  add_executable(reprise-digest-${name} determinism/drafter_digest.cpp)
-  target_link_libraries(reprise-digest-${name} PRIVATE reprise::reprise)
+  add_executable(reprise-digest-${name} draft/ngram_digests.test.cpp)
+  reprise_set_test_options(reprise-digest-${name})
   target_compile_options(reprise-digest-${name} PRIVATE ${ARGN})
-  add_test(NAME determinism.${name} COMMAND reprise-digest-${name})
+  add_test(NAME determinism.${name} COMMAND reprise-digest-${name} --gtest_brief=1)
 endfunction()
-reprise_add_digest(default)
 if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang" AND NOT MSVC)
   reprise_add_digest(unoptimised -O0)
   reprise_add_digest(fast_math -O3 -ffast-math -march=native)

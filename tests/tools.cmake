@@ -69,8 +69,7 @@ set_source_files_properties(support/allocation_counter.cpp PROPERTIES SKIP_UNITY
 reprise_add_tests(
   tools
   reprise-peers-allocation-tests
-  peers/published_token_recycling_drafter.allocation.test.cpp
-  peers/racer_drafter.allocation.test.cpp
+  peers/ranked_drafters.allocation.test.cpp
   support/allocation_counter.cpp
 )
 target_link_libraries(reprise-peers-allocation-tests PRIVATE reprise-bench-common)

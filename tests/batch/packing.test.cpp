@@ -11,7 +11,6 @@
 #include <span>
 #include <vector>
 
-#include "reprise/batch/packing.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::packing_test {

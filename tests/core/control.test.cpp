@@ -65,7 +65,8 @@ static_assert(!detail::CancellableControl<ChoosesWhenMutable>);
 struct Cancels : archetype::Control {
   void cancel() {}
 };
-static_assert(detail::CancellableControl<Cancels> && !detail::AbandonableControl<Cancels> && !detail::ForkCheckedControl<Cancels>);
+static_assert(detail::CancellableControl<Cancels> && !detail::AbandonableControl<Cancels> &&
+              !detail::ForkCheckedControl<Cancels>);
 
 struct Abandons : Cancels {
   void abandon() {}

@@ -265,35 +265,6 @@ TEST(DraftTruncate, GivesBackThePathsAndTheNodes) {
   EXPECT_FALSE(pushed.draft.push(node(7, -1)));
   EXPECT_TRUE(pushed.draft.push(node(7, 1)));
 }
-/// Random nodes are pushed, and the draft is truncated. It must then take the same nodes as a draft that never had the
-/// later ones.
-TEST(DraftTruncate, GoesOnAsADraftThatNeverHadTheLaterNodes) {
-  testing::Random random(11);
-  const auto any = [&](std::uint64_t n) { return static_cast<NodeIndex>(random.next() % n); };
-  for (int round = 0; round < 2'000; ++round) {
-    const DraftBudget budget{.max_nodes = static_cast<std::size_t>(any(20)),
-                             .max_depth = any(2) == 0 ? unlimited : static_cast<std::size_t>(any(5)),
-                             .max_leaves = static_cast<std::size_t>(any(6)),
-                             .shape = any(4) == 0 ? DraftShape::chain : DraftShape::tree};
-    const auto garbage = [&] {
-      DraftNode made = likely(any(4), static_cast<std::uint32_t>(100 - any(3) * any(30)), any(12) - 2);
-      made.auxiliary = any(8) == 0;
-      return made;
-    };
-    Pushed one({}, budget);
-    for (int i = 0; i < 30; ++i) one.draft.push(garbage());
-    const auto kept = static_cast<std::size_t>(any(1 + one.draft.size()));
-    Pushed other(
-        std::vector<DraftNode>(one.draft.view().begin(), one.draft.view().begin() + static_cast<std::ptrdiff_t>(kept)),
-        budget);
-    one.draft.truncate(kept);
-    ASSERT_EQ(other.draft.size(), kept) << "a prefix is a draft";
-    for (int i = 0; i < 20; ++i) {
-      const DraftNode next = garbage();
-      ASSERT_EQ(one.draft.push(next), other.draft.push(next));
-    }
-  }
-}
 
 TEST(DraftView, IsEmptyByDefault) {
   const DraftView view;

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -59,40 +59,47 @@ struct Rules {
   }
 };
 
+/// Draft::push keeps notes of the first nodes to avoid most searches. One draft in 60 goes beyond the notes.
 TEST(DraftPush, TakesExactlyTheNodesThatTheRulesAllow) {
   testing::Random random(1);
   std::size_t taken = 0;
   std::size_t refused = 0;
+  std::size_t longest = 0;
+  std::vector<DraftNode> room(150);
   for (int round = 0; round < 6000; ++round) {
-    DraftBudget budget{.max_nodes = random.below(10), .max_leaves = random.below(5)};
+    const bool large = round % 60 == 0;
+    const std::span<DraftNode> storage = std::span(room).first(large ? 150 : 8);
+    DraftBudget budget{.max_nodes = large ? 150 : random.below(10), .max_leaves = random.below(large ? 40 : 5)};
     if (random.chance(50)) budget.max_depth = random.below(5);
     if (random.chance(30)) budget.max_leaves = unlimited;
     if (random.chance(20)) budget.shape = DraftShape::chain;
     if (random.chance(30)) budget.min_path_probability = Probability::ratio(1, 2);
-    std::array<DraftNode, 8> storage;
     Draft draft(storage, budget);
     Rules rules{budget, random.chance(20) ? DraftKind::sampled : DraftKind::ordered};
     rules.budget.max_nodes = std::min<std::size_t>(budget.max_nodes, storage.size());
     draft.clear(rules.kind);
-    for (int i = 0; i < 24; ++i) {
-      if (random.chance(5)) {
+    for (int i = 0; i < (large ? 500 : 24); ++i) {
+      if (random.chance(large ? 1 : 5)) {
         const std::size_t size = random.below(storage.size());
         draft.truncate(size);
         if (size < rules.nodes.size()) rules.nodes.resize(size);
       }
-      const DraftNode node{.token = static_cast<Token>(random.below(3)),
-                           .parent = static_cast<NodeIndex>(random.below(rules.nodes.size() + 3)) - 2,
-                           .path_probability = Probability::ratio(
-                               static_cast<std::uint32_t>(20 - random.below(static_cast<std::size_t>(i) / 2 + 1)), 20),
-                           .auxiliary = random.chance(15)};
+      const std::size_t falls = large ? rules.nodes.size() / 16 : static_cast<std::size_t>(i) / 2;
+      const DraftNode node{
+          .token = static_cast<Token>(random.below(large ? 12 : 3)),
+          .parent = static_cast<NodeIndex>(random.below(rules.nodes.size() + 3)) - 2,
+          .path_probability = Probability::ratio(static_cast<std::uint32_t>(20 - random.below(falls + 1)), 20),
+          .auxiliary = random.chance(large ? 4 : 15)};
       const bool allowed = rules.allows(node);
       ASSERT_EQ(draft.push(node), allowed) << "round " << round << ", push " << i;
       (allowed ? taken : refused) += 1;
       if (allowed) rules.nodes.push_back(node);
       rules.ended = rules.ended || (!allowed && rules.kind == DraftKind::sampled);
       ASSERT_EQ(draft.size(), rules.nodes.size());
+      longest = std::max(longest, draft.size());
     }
   }
+  EXPECT_GT(longest, 100U);
   EXPECT_GT(taken, 5000U);
   EXPECT_GT(refused, 5000U);
 }

@@ -97,7 +97,7 @@ TEST_F(Tested, CountATokenThatWasProposedTwiceTwice) {
   EXPECT_THAT(seen({0}, {}), ElementsAre(Pair(0, true), Pair(1, true)));
 }
 
-TEST(Outcome::RankedToken, IsTheFirstChoiceAfterTheAnchorByDefault) {
+TEST(OutcomeRankedToken, IsTheFirstChoiceAfterTheAnchorByDefault) {
   const Outcome::RankedToken candidate;
   EXPECT_EQ(candidate.token, 0);
   EXPECT_EQ(candidate.after, anchor_parent);

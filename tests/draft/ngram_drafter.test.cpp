@@ -141,39 +141,6 @@ TYPED_TEST(NgramDrafterOver, TakesTokensOfAnyValue) {
   EXPECT_EQ(tokens_of(draft_of(drafter, chain_of(3))), (Tokens{highest, -1, 0}));
 }
 
-TYPED_TEST(NgramDrafterOver, DraftsTheSameWhenAskedAgain) {
-  LentNgram<TypeParam> drafter;
-  drafter.begin(text_of(400, 1));
-  for (const DraftBudget& budget : {tree_of(64), tree_of(3), chain_of(64)}) {
-    const Nodes first = draft_of(drafter, budget);
-    draft_of(drafter, tree_of(17), 5);
-    const Nodes again = draft_of(drafter, budget);
-    EXPECT_TRUE(same_nodes(first, again));
-  }
-}
-
-TYPED_TEST(NgramDrafterOver, KeepsToTheBudgetAndToTheOrderOfADraft) {
-  testing::SplitMix random(1);
-  for (int round = 0; round < 60; ++round) {
-    LentNgram<TypeParam> drafter;
-    const Tokens text = text_of(random.between(1, 300), random.next());
-    drafter.begin(text);
-    for (int i = 0; i < 20; ++i) {
-      DraftBudget budget;
-      budget.max_nodes = random.below(80);
-      budget.max_depth = random.one_in(2) ? random.below(10) : unlimited;
-      budget.max_leaves = random.one_in(2) ? random.below(10) : unlimited;
-      budget.shape = random.one_in(2) ? DraftShape::tree : DraftShape::chain;
-      const Probability least = drafter.options().min_path_probability;
-      if (random.one_in(2)) budget.min_path_probability = Probability::ratio(1, 1 << random.below(12));
-      const std::size_t capacity = random.below(90);
-      const Nodes nodes = draft_of(drafter, budget, capacity);
-      ASSERT_EQ(fault_of(nodes, budget, std::max(least, budget.min_path_probability)), "") << describe(nodes);
-      ASSERT_LE(nodes.size(), std::min(capacity, NgramDrafter<TypeParam>::max_nodes));
-    }
-  }
-}
-
 // --- Budgets ---
 
 TEST(NgramDrafter, ProposesNothingAfterItWasMovedFrom) {
@@ -217,7 +184,7 @@ struct ChainInTree {
     }
   }
 };
-ChainInTree chains_in_trees() {
+TEST(NgramDrafter, AChainIsTheBestChildOfEveryPlace) {
   ChainInTree sum;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     LentNgram<SuffixArrayIndex> drafter;
@@ -225,18 +192,9 @@ ChainInTree chains_in_trees() {
     const Nodes tree = draft_of(drafter, tree_of(64));
     sum.compare(draft_of(drafter, chain_of(64)), tree);
   }
-  return sum;
-}
-
-TEST(NgramDrafter, AChainIsTheBestCopyOfEveryPlace) {
-  const ChainInTree sum = chains_in_trees();
   EXPECT_GT(sum.compared, 600U);
   EXPECT_EQ(sum.better_copies, 0U);
-}
-
-TEST(NgramDrafter, AChainIsTheBestChildOfEveryPlace) {
-  const ChainInTree sum = chains_in_trees();
-  EXPECT_EQ(sum.better_fillers, 0U) << "of " << sum.compared;
+  EXPECT_EQ(sum.better_fillers, 0U);
 }
 
 TEST(NgramDrafter, OneLeafIsAChain) {
@@ -371,36 +329,6 @@ TEST(NgramDrafter, ForgetsEverythingWhenANewSequenceBegins) {
   }
 }
 
-TEST(NgramDrafter, TakesAnyOutcomeForWhatItIs) {
-  testing::SplitMix random(8);
-  LentNgram<> drafter;
-  drafter.begin(text_of(100, 10));
-  for (int i = 0; i < 2000; ++i) {
-    if (!random.one_in(4)) draft_of(drafter, tree_of(random.below(70)));
-    // Not the proposal: more nodes, other tokens, arbitrary parents, invalid paths.
-    Nodes nodes(random.below(100));
-    for (DraftNode& node : nodes) {
-      node.token = static_cast<Token>(random.next());
-      node.parent = static_cast<NodeIndex>(random.below(200)) - 100;
-      node.path_probability = Probability::from_raw(static_cast<std::uint32_t>(random.next()));
-      node.match_length = static_cast<std::uint16_t>(random.next());
-      node.auxiliary = random.one_in(5);
-    }
-    std::vector<NodeIndex> accepted(nodes.empty() ? 0 : random.below(5));
-    for (NodeIndex& node : accepted) node = static_cast<NodeIndex>(random.below(nodes.size()));
-    std::vector<NodeIndex> sent(random.below(5), -7);
-    std::optional<Token> pick;
-    if (random.one_in(2)) pick = static_cast<Token>(random.below(60));
-    const std::vector<Outcome::RankedToken> revealed(random.below(3), Outcome::RankedToken{-9, 3, 5});
-    drafter.feedback({DraftView(nodes, random.one_in(2) ? DraftKind::ordered : DraftKind::sampled), sent, accepted,
-                      pick, Cut::strategy_threw, revealed});
-    if (random.one_in(10)) drafter.observe(Tokens{static_cast<Token>(random.below(60))}, Origin::output);
-  }
-  const Nodes nodes = draft_of(drafter, tree_of(64));
-  EXPECT_EQ(fault_of(nodes, tree_of(64), drafter.options().min_path_probability), "");
-  EXPECT_LE(std::abs(drafter.calibration().all), 3 << 20);
-}
-
 // --- Truncation, forks ---
 
 /// Tokens of one origin, as a session passes them.
@@ -456,29 +384,6 @@ TYPED_TEST(NgramDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
       if (this->HasFatalFailure()) FAIL() << "round " << round << ", cut to " << size << " of " << text.size();
     }
   }
-}
-
-TYPED_TEST(NgramDrafterOver, CopiesGoOnIndependently) {
-  LentNgram<TypeParam> first;
-  const Tokens text = text_of(600, 11);
-  first.begin(TokenSpan(text).first(500));
-  const Nodes before = draft_of(first, tree_of(32));
-  LentNgram<TypeParam> second = first;
-  LentNgram<TypeParam> third;
-  third = first;
-  // The copies do not share observations or calibration.
-  second.observe(TokenSpan(text).subspan(500), Origin::output);
-  draft_of(second, tree_of(32));
-  second.feedback(outcome_of({}, {}, 1));
-  third.truncate(10);
-  third.begin(Tokens{1, 1, 1});
-  EXPECT_TRUE(same_nodes(draft_of(first, tree_of(32)), before));
-  EXPECT_EQ(first.calibration(), CalibrationState());
-  // Both continue with equal drafts.
-  first.observe(TokenSpan(text).subspan(500), Origin::output);
-  draft_of(first, tree_of(32));
-  first.feedback(outcome_of({}, {}, 1));
-  expect_same_drafts(first, second);
 }
 
 TEST(NgramDrafter, ACopyTakenBetweenProposeAndFeedbackLearnsTheSame) {
@@ -551,7 +456,7 @@ TYPED_TEST(NgramDrafterOver, DraftsNothingWithoutMemoryAndAgainAfterABegin) {
 
 TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) {
   testing::SplitMix random(10);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 60; ++round) {
     NgramOptions options;
     options.max_bytes = random.between(6'000, 15'000);
     const Tokens text = text_of(4000, random.next());
@@ -563,35 +468,14 @@ TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) 
     // The memory limit decides how many tokens are indexed. The matches at exactly that size are unknown.
     const std::size_t indexed = drafter.index().tokens().size();
     if (indexed == 0) continue;
-    const std::size_t size = random.below(indexed);
+    const std::size_t size = round % 2 == 0 ? indexed : random.below(indexed);
     drafter.truncate(size);
-    ASSERT_FALSE(drafter.exhausted());
+    ASSERT_TRUE(size == indexed || !drafter.exhausted());
     LentNgram<TypeParam> never;
     never.begin({});
     observe_first(never, pieces, size);
     expect_same_drafts(drafter, never);
     if (this->HasFatalFailure()) FAIL() << "round " << round << ", cut to " << size << " of " << indexed;
-  }
-}
-
-TYPED_TEST(NgramDrafterOver, DraftsTheSameAfterATruncationToAllThatIsIndexed) {
-  testing::SplitMix random(11);
-  for (int round = 0; round < 30; ++round) {
-    NgramOptions options;
-    options.max_bytes = random.between(6'000, 15'000);
-    const Tokens text = text_of(4000, random.next());
-    const std::vector<Piece> pieces = pieces_of(text, random);
-    LentNgram<TypeParam> drafter(options);
-    drafter.begin({});
-    observe_first(drafter, pieces, text.size());
-    const std::size_t indexed = drafter.index().tokens().size();
-    if (indexed == 0) continue;
-    drafter.truncate(indexed);
-    LentNgram<TypeParam> never;
-    never.begin({});
-    observe_first(never, pieces, indexed);
-    expect_same_drafts(drafter, never);
-    if (this->HasFatalFailure()) FAIL() << "round " << round << ", cut to " << indexed;
   }
 }
 

@@ -104,17 +104,6 @@ TEST(NgramMemory, BelongsToTheContextWhereThatSaysSoToo) {
   EXPECT_TRUE(both && alone) << testing::describe(nodes);
 }
 
-TEST(NgramMemory, IsMoreCertainWhereBothSaySo) {
-  HistoryStore memory = memory_of(8);
-  const Tokens context = {1, 2, 3, 40, 50, 60, 1, 2};
-  LentNgram<> drafter = drafter_of(memory, context);
-  const Probability alone = draft_of(drafter, chain)[0].path_probability;
-  remember(memory, Tokens{1, 2, 3, 4, 5, 6, 7, 8});
-  const Nodes nodes = draft_of(drafter, chain);
-  EXPECT_EQ(nodes[0].token, 3);
-  EXPECT_GT(nodes[0].path_probability, alone);
-}
-
 TEST(NgramMemory, EndsWhereTheSequenceEnds) {
   HistoryStore memory = memory_of(8);
   remember(memory, Tokens{1, 2, 3, 4, 5}, 1);
@@ -139,47 +128,6 @@ TEST(NgramMemory, GivesTextThatWasUsedASecondChance) {
     EXPECT_EQ(!nodes.empty() && nodes[0].token == 12, of_use);
     EXPECT_EQ(memory.counts().second_chances, of_use ? 1U : 0U);
   }
-}
-
-TEST(NgramMemory, DoesNotTouchTextThatWasRefused) {
-  HistoryStore memory = memory_of(4);
-  remember(memory, run_of(32, 0), 1);
-  LentNgram<> drafter = drafter_of(memory, Tokens{10, 11});
-  accept(drafter, draft_of(drafter, chain), 0);
-  remember(memory, run_of(32 * 4, 1000), 2);
-  EXPECT_EQ(memory.counts().second_chances, 0U);
-}
-
-TEST(NgramMemory, IsJudgedApartFromTheContext) {
-  HistoryStore memory = memory_of(64);
-  remember(memory, run_of(1000, 0));
-  LentNgram<> drafter = drafter_of(memory, Tokens{7000});
-  const CalibrationState before = drafter.calibration();
-  Probability first;
-  Probability last;
-  for (Token token = 0; token < 900; token += 30) {
-    drafter.observe(Tokens{7001 + token, token, token + 1}, Origin::output);
-    const Nodes nodes = draft_of(drafter, chain);
-    if (nodes.empty()) break;
-    if (token == 0) first = nodes[0].path_probability;
-    last = nodes[0].path_probability;
-    accept(drafter, nodes, 0);  // the history is wrong each time
-  }
-  EXPECT_LT(last, first);
-  EXPECT_NE(drafter.calibration().by_source[0], before.by_source[0]);
-  EXPECT_EQ(drafter.calibration().by_source[1], before.by_source[1]) << "nothing was foretold by both";
-}
-
-TEST(NgramMemory, IsReadByCopiesToo) {
-  HistoryStore memory = memory_of(8);
-  remember(memory, run_of(100, 0));
-  LentNgram<> drafter = drafter_of(memory, Tokens{7000, 50, 51});
-  LentNgram<> copy = drafter;
-  EXPECT_TRUE(same_nodes(draft_of(copy, tree), draft_of(drafter, tree)));
-  copy.truncate(1);
-  copy.observe(Tokens{20, 21}, Origin::prompt);
-  EXPECT_EQ(draft_of(copy, chain)[0].token, 22);
-  EXPECT_EQ(draft_of(drafter, chain)[0].token, 52);
 }
 
 }  // namespace

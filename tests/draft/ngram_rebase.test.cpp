@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter::rebase(): the old text stays evidence when the context changes. A property test compares every draft,
-// also in random worlds with rebases, with the model in support/ngram_model.hpp.
+// NgramDrafter::rebase(): the old text stays evidence when the context changes. The random worlds
+// of ngram_digests.test.cpp and property/ngram_world.test.cpp rebase as well.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter with rows that the target shows. The naive reference covers the rules
-// (tests/property/ngram_model.test.cpp).
+// NgramDrafter with rows that the target shows. ngram_digests.test.cpp covers the policy as a whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>

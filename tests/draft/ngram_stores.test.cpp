@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter with several datastores whose types it does not know. ngram_history.test.cpp tests a single history. A
-// property test compares every draft, also with several histories, with the model.
+// NgramDrafter with several datastores whose types it does not know. ngram_history.test.cpp tests a single history. The
+// random worlds of ngram_digests.test.cpp have several histories as well.
 #include <gtest/gtest.h>
 
 #include <algorithm>

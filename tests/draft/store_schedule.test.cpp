@@ -194,32 +194,6 @@ TEST(NgramStoreSchedule, IsNotAskedForADraftWithoutDepth) {
   EXPECT_EQ(store.finds, 0U);
 }
 
-TEST(NgramStoreSchedule, AsksTheSameInCopiesAndForTheSameOutcomes) {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    OneToken one{.next = 1};
-    OneToken other{.next = 1};
-    LentNgram<> a(reading(one));
-    LentNgram<> b(reading(other));
-    a.begin(std::vector<Token>{100});
-    b.begin(std::vector<Token>{100});
-    SplitMix random(seed);
-    const std::size_t rarity = random.between(2, 240);
-    std::size_t skips = 0;
-    for (Token i = 0; i < 500; ++i) {
-      one.next = other.next = random.one_in(rarity) ? 200 + i : 1;
-      const bool asked = round(a, one, 200 + i);
-      ASSERT_EQ(asked, round(b, other, 200 + i)) << seed << ' ' << i;
-      skips += asked ? 0 : 1;
-    }
-    LentNgram<> copy = a;
-    for (Token i = 0; i < 100; ++i) {
-      one.next = 1;
-      ASSERT_EQ(round(a, one, 900 + i), round(copy, one, 900 + i)) << seed << ' ' << i;
-    }
-    EXPECT_TRUE(skips > 0 || rarity < 120) << seed;
-  }
-}
-
 TEST(NgramStoreSchedule, ADraftThatSkipsAStoreIsADraftWithoutIt) {
   OneToken store{.next = 1};
   LentNgram<> drafter(reading(store));

@@ -15,9 +15,8 @@
 
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/check_strategy.hpp"
-#include "reprise/testing/lossless.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/ranked_checks.hpp"
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 
@@ -69,20 +68,7 @@ INSTANTIATE_TEST_SUITE_P(All, LookaheadSettings,
                                            LookaheadOptions{.window = 16, .ngram = 8, .candidates = 16}));
 
 TEST_P(LookaheadSettings, KeepTheContractOfAStrategy) {
-  for (const DraftBudget& budget : {DraftBudget{}, DraftBudget{.max_nodes = 64}, DraftBudget{.max_depth = 3},
-                                    DraftBudget{.max_leaves = 3}, DraftBudget{.shape = DraftShape::chain}}) {
-    // Without and with top-k rows.
-    const auto plain =
-        testing::check_strategy([] { return LookaheadDrafter::make(GetParam()).value(); }, {.budget = budget});
-    EXPECT_TRUE(plain.passed()) << plain.to_string();
-    const auto revealing = testing::check_strategy(
-        [] {
-          return testing::Revealing(LookaheadDrafter::make(GetParam()).value(),
-                                    RankedText{.order = 2, .vocabulary = 6});
-        },
-        {.budget = budget});
-    EXPECT_TRUE(revealing.passed()) << revealing.to_string();
-  }
+  testing::expect_contract_with_rows([] { return LookaheadDrafter::make(GetParam()).value(); }, {.max_nodes = 64});
 }
 
 TEST_P(LookaheadSettings, NeverGetAnAuxiliaryNodeCommitted) {
@@ -448,20 +434,8 @@ TEST(LookaheadDrafter, TakesTokensOfAnyValue) {
 // --- On a transformer ---
 
 TEST(LookaheadDrafter, CostsALosslessRunOfATransformerNoToken) {
-  const testing::Transformer model;
-  for (const bool sampled : {false, true})
-    for (const std::size_t leaves : {std::size_t{1}, std::size_t{4}, unlimited})
-      for (const LookaheadOptions& options : {LookaheadOptions{}, LookaheadOptions{.window = 7, .ngram = 3}}) {
-        testing::TransformerOptions engine;
-        engine.sampler.sampled = sampled;
-        engine.sampler.temperature = 0.5F;
-        engine.capabilities.max_leaves = leaves;
-        const auto make = [&](TokenSpan tokens) { return testing::TransformerEngine(model, tokens, engine); };
-        const auto report =
-            testing::compare_lossless(make, prompt, Limits{.max_tokens = 150}, LookaheadDrafter::make(options).value());
-        EXPECT_TRUE(report.identical()) << report.message;
-        EXPECT_GT(report.drafted.statistics.accepted, leaves > 4 ? 10U : 0U);
-      }
+  for (const LookaheadOptions& options : {LookaheadOptions{}, LookaheadOptions{.window = 7, .ngram = 3}})
+    testing::expect_lossless_on_transformer(LookaheadDrafter::make(options).value());
 }
 
 /// Records the outcomes that the session passes to the strategy.

@@ -11,9 +11,8 @@
 #include <limits>
 #include <vector>
 
-#include "reprise/testing/check_strategy.hpp"
-#include "reprise/testing/lossless.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/ranked_checks.hpp"
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 
@@ -50,19 +49,8 @@ Tokens top_k(const Lent& drafter, Token token) {
 
 TEST(TokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
   for (const std::size_t k : {1U, 3U, 16U})
-    for (const DraftBudget& budget : {DraftBudget{}, DraftBudget{.max_nodes = 64}, DraftBudget{.max_depth = 3},
-                                      DraftBudget{.max_leaves = 3}, DraftBudget{.shape = DraftShape::chain}}) {
-      const auto plain = testing::check_strategy([&] { return TokenRecyclingDrafter::make({.candidates = k}).value(); },
-                                                 {.runs = 4, .budget = budget});
-      EXPECT_TRUE(plain.passed()) << plain.to_string();
-      const auto revealing = testing::check_strategy(
-          [&] {
-            return testing::Revealing(TokenRecyclingDrafter::make({.candidates = k}).value(),
-                                      RankedText{.order = 2, .vocabulary = 6});
-          },
-          {.runs = 4, .budget = budget});
-      EXPECT_TRUE(revealing.passed()) << revealing.to_string();
-    }
+    testing::expect_contract_with_rows([&] { return TokenRecyclingDrafter::make({.candidates = k}).value(); },
+                                       {.max_nodes = 64});
 }
 
 TEST(TokenRecyclingDrafter, DraftsNothingBeforeItHasSeenTheTargetAtWork) {
@@ -304,19 +292,7 @@ TEST(TokenRecyclingDrafter, TakesTokensOfAnyValue) {
 // --- On a transformer ---
 
 TEST(TokenRecyclingDrafter, CostsALosslessRunOfATransformerNoToken) {
-  const testing::Transformer model;
-  for (const bool sampled : {false, true})
-    for (const std::size_t leaves : {std::size_t{1}, std::size_t{4}, unlimited}) {
-      testing::TransformerOptions engine;
-      engine.sampler.sampled = sampled;
-      engine.sampler.temperature = 0.5F;
-      engine.sampler.candidates = 8;
-      engine.capabilities.max_leaves = leaves;
-      const auto make = [&](TokenSpan tokens) { return testing::TransformerEngine(model, tokens, engine); };
-      const auto report = testing::compare_lossless(make, prompt, Limits{.max_tokens = 150}, TokenRecyclingDrafter());
-      EXPECT_TRUE(report.identical()) << report.message;
-      EXPECT_GT(report.drafted.statistics.accepted, 10U);
-    }
+  testing::expect_lossless_on_transformer(TokenRecyclingDrafter());
 }
 
 }  // namespace

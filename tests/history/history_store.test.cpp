@@ -406,23 +406,6 @@ TEST(HistoryStore, ForgetsTheOldestFirst) {
   for (std::size_t i = 180; i < 200; ++i) EXPECT_TRUE(known(all[i])) << i;
 }
 
-TEST(HistoryStore, GivesTextThatIsUsedASecondChance) {
-  Random random(6);
-  HistoryStore memory = make(100'000);
-  const Tokens used = random_tokens(random, 32, 1'000'000);
-  const Tokens unused = random_tokens(random, 32, 1'000'000);
-  remember(memory, used);
-  remember(memory, unused);
-  std::array<HistoryStore::HistoryMatch, 4> found;
-  for (std::size_t i = 0; i < 3 * memory.capacity(); i += 100) {
-    if (memory.find(TokenSpan(used).first(20), found) == 1) memory.touch(found[0].next);
-    remember(memory, random_tokens(random, 100, 1'000'000));
-  }
-  EXPECT_EQ(memory.find(TokenSpan(used).first(20), found), 1U);
-  EXPECT_EQ(memory.find(TokenSpan(unused).first(20), found), 0U);
-  EXPECT_GT(memory.counts().second_chances, 0U);
-}
-
 TEST(HistoryStore, MakesRoomEvenIfEverythingIsOfUse) {
   Random random(7);
   HistoryStore memory = make(20'000);

@@ -146,7 +146,7 @@ TEST(SnapshotContract, ASectionOfEachKindIsBegunOnce) {
 }
 #endif
 
-TEST(SnapshotCursor, NeverReadsBeyondItsEnd) {
+TEST(SnapshotReaderCursor, NeverReadsBeyondItsEnd) {
   const Bytes bytes(7);
   SnapshotReader::Cursor cursor{std::span(bytes)};
   EXPECT_FALSE(cursor.take<std::uint64_t>());

@@ -27,9 +27,9 @@ namespace {
 using reprise::IndexOptions;
 using reprise::Match;
 using reprise::MatchLimits;
-using reprise::MatchLimits::Order;
 using reprise::NgramOrders;
 using reprise::Token;
+using reprise::MatchLimits::Order;
 using reprise::testing::held;
 using reprise::testing::index_of;
 using reprise::testing::matches;

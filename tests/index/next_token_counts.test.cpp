@@ -142,16 +142,6 @@ TEST(NextTokenLine, KeepsItsContextIfTheUnlistedWordIsHalvedToNothing) {
   for (const NextTokenWord word : line) EXPECT_TRUE(word.empty() || word.tag() == 7);
 }
 
-/// With the key 0, the plain hash of token 0 is 0. Contexts that contain this token must still differ.
-TEST(NextTokenCounts, DifferForTokenZeroUnderKeyZero) {
-  NextTokenCounts table = table_of(1 << 12, 0);
-  table.add(5, 1);
-  EXPECT_TRUE(table.next(0, 5).empty());
-  EXPECT_TRUE(table.next(5, 0).empty());
-  table.add(0, 2);
-  EXPECT_TRUE(table.next(0, 0).empty());
-}
-
 TEST(NextTokenCounts, OfContextsInOneLineAreToldApart) {
   NextTokenCounts table = table_of(64);
   ASSERT_EQ(table.lines(), 1U);
@@ -371,63 +361,18 @@ TEST(NextTokenCounts, AreTheSameForTheSameTextOnEveryMachine) {
   EXPECT_EQ(table.evictions(), 35'534U);
 }
 
-TEST(NextTokenCounts, AreCopiedMovedAndCleared) {
+TEST(NextTokenCounts, TakeTheirEvictionsWithThem) {
   NextTokenCounts table = table_of(1 << 12);
-  const Tokens tokens = testing::make_stream(Stream::zipf, 5'000, 1);
-  table.add(tokens);
-  ASSERT_GT(table.evictions(), 0U);
-  auto copy = table.copy();
-  ASSERT_TRUE(copy);
-  EXPECT_TRUE(same_counts(*copy, table));
-  EXPECT_EQ(copy->evictions(), table.evictions());
-  EXPECT_EQ(copy->options(), table.options());
-  copy->add(tokens);
-  table.add(tokens);
-  EXPECT_TRUE(same_counts(*copy, table)) << "both go on alike";
-
-  NextTokenCounts moved = std::move(table);
-  EXPECT_TRUE(same_counts(*copy, moved));
-  EXPECT_EQ(table.memory_bytes(), 0U);  // NOLINT(bugprone-use-after-move)
-  table.add(tokens);
-  EXPECT_TRUE(table.next(tokens[0]).empty());
-
-  NextTokenCounts assigned;
-  assigned = std::move(moved);
-  EXPECT_TRUE(same_counts(*copy, assigned));
-  EXPECT_EQ(assigned.evictions(), copy->evictions());
-  EXPECT_EQ(assigned.options(), copy->options());
-  EXPECT_EQ(moved.evictions(), 0U);  // NOLINT(bugprone-use-after-move)
-  moved = std::move(assigned);
-
+  table.add(testing::make_stream(Stream::zipf, 5'000, 1));
+  const std::uint64_t evictions = table.evictions();
+  ASSERT_GT(evictions, 0U);
+  EXPECT_EQ(table.copy().value().evictions(), evictions);
+  NextTokenCounts moved;
+  moved = std::move(table);
+  EXPECT_EQ(moved.evictions(), evictions);
+  EXPECT_EQ(table.evictions(), 0U);  // NOLINT(bugprone-use-after-move)
   moved.clear();
   EXPECT_EQ(moved.evictions(), 0U);
-  EXPECT_TRUE(same_counts(moved, table_of(1 << 12)));
-  EXPECT_FALSE(same_counts(moved, *copy)) << "a copy has its own memory";
-}
-
-TEST(NextTokenCounts, TakeTheBytesOfTheirOption) {
-  EXPECT_EQ(NextTokenOptions().max_bytes, std::size_t{4} << 20);
-  for (const std::size_t bytes : {std::size_t{64}, std::size_t{100}, std::size_t{1000}, std::size_t{4} << 20})
-    EXPECT_EQ(table_of(bytes).memory_bytes(), bytes / 64 * 64);
-  const auto small = NextTokenCounts::make({.max_bytes = 63});
-  ASSERT_FALSE(small);
-  EXPECT_EQ(small.error().code, ErrorCode::size_out_of_range);
-  EXPECT_EQ(small.error().value, 63U);
-  EXPECT_EQ(small.error().limit, 64U);
-}
-
-TEST(NextTokenCounts, WithoutLinesCountNothing) {
-  NextTokenCounts none;
-  none.add(Tokens{1, 2, 3});
-  none.add(1, 2);
-  none.add(1, 2, 3);
-  none.prefetch(1);
-  none.prefetch(1, 2);
-  none.clear();
-  EXPECT_TRUE(none.next(1).empty());
-  EXPECT_TRUE(none.next(1, 2).empty());
-  EXPECT_EQ(none.memory_bytes(), 0U);
-  EXPECT_TRUE(none.copy());
 }
 
 TEST(NextTokenCountsMerged, AreTheSumOfBoth) {
@@ -461,17 +406,6 @@ TEST(NextTokenCountsMerged, AreTheSameInBothDirections) {
   }
 }
 
-TEST(NextTokenCountsMerged, WithAnEmptyTableDoNotChange) {
-  NextTokenCounts table = table_of(1 << 10);
-  table.add(testing::make_stream(Stream::zipf, 5'000, 1));
-  NextTokenCounts empty = table_of(1 << 10);
-  const auto before = table.copy().value();
-  ASSERT_TRUE(table.merge(empty));
-  EXPECT_TRUE(same_counts(table, before));
-  ASSERT_TRUE(empty.merge(table));
-  EXPECT_TRUE(same_counts(empty, before));
-}
-
 TEST(NextTokenCountsMerged, KeepTheLargestAndTheTotal) {
   NextTokenCounts first = table_of(64);
   NextTokenCounts second = table_of(64);
@@ -495,21 +429,6 @@ TEST(NextTokenCountsMerged, AreHalvedWhereOneWouldBeTooLarge) {
   ASSERT_TRUE(first.merge(second));
   EXPECT_EQ(listed(first.next(1)), (Listed{{10, 40'000}, {11, 3'000}, {12, 1'000}}));
   EXPECT_EQ(listed(first.next(2)), (Listed{{10, 7}}));
-}
-
-TEST(NextTokenCountsMerged, MustHaveTheSameKeyAndSize) {
-  NextTokenCounts table = table_of(128, 1);
-  table.add(1, 2);
-  for (const auto& [bytes, key] : {std::pair<std::size_t, std::uint64_t>{128, 2}, {64, 1}, {192, 1}}) {
-    NextTokenCounts other = table_of(bytes, key);
-    other.add(1, 2);
-    const auto merged = table.merge(other);
-    ASSERT_FALSE(merged);
-    EXPECT_EQ(merged.error().code, ErrorCode::invalid_argument);
-    EXPECT_EQ(merged.error().value, bytes / 64);
-    EXPECT_EQ(merged.error().limit, 2U);
-    EXPECT_EQ(table.next(1).total(), 1U) << "nothing was merged";
-  }
 }
 
 /// Two readers read while a writer counts, evicts, merges and clears. A token whose remainder is not that of the

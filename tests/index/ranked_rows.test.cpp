@@ -90,15 +90,6 @@ TEST(RankedRows, DependOnTheOrderOfTheirContext) {
   EXPECT_TRUE(table.after(3).empty());
 }
 
-/// With the key 0, the plain hash of token 0 is 0. Contexts that contain this token must still differ.
-TEST(RankedRows, DifferForTokenZeroUnderKeyZero) {
-  RankedRows table = table_of(1 << 12, 0);
-  table.add(Rows{{none, 5, ranking_of({1})}, {none, 0, ranking_of({2})}});
-  EXPECT_TRUE(table.after(0, 5).empty());
-  EXPECT_TRUE(table.after(5, 0).empty());
-  EXPECT_TRUE(table.after(0, 0).empty());
-}
-
 /// A line holds one row. The row of another context in the same line is detected by its tag.
 TEST(RankedRows, InOneLineReplaceEachOther) {
   RankedRows table = table_of(64);
@@ -178,64 +169,6 @@ TEST(RankedRows, OfFullTablesAreThoseOfTheirContext) {
   EXPECT_GT(found, 200U * 20U);
 }
 
-TEST(RankedRows, AreCopiedMovedAndCleared) {
-  Random random(1);
-  RankedRows table = RankedRows::make({.max_bytes = 1 << 12, .key = 9, .vocabulary = 500}).value();
-  table.add(random_rows(random, 300, 500));
-  auto copy = table.copy();
-  ASSERT_TRUE(copy);
-  EXPECT_TRUE(same_rows(*copy, table));
-  EXPECT_EQ(copy->options(), table.options());
-  const Rows more = random_rows(random, 10, 500);
-  copy->add(more);
-  EXPECT_FALSE(same_rows(*copy, table)) << "a copy has its own memory";
-  table.add(more);
-  EXPECT_TRUE(same_rows(*copy, table)) << "both go on alike";
-
-  RankedRows moved = std::move(table);
-  EXPECT_TRUE(same_rows(*copy, moved));
-  EXPECT_EQ(moved.options(), copy->options());
-  EXPECT_EQ(table.memory_bytes(), 0U);  // NOLINT(bugprone-use-after-move)
-  table.add(more);
-  EXPECT_TRUE(ranking_after(table, more[0].before_last, more[0].last).empty());
-  EXPECT_TRUE(table.copy());
-
-  RankedRows assigned;
-  assigned = std::move(moved);
-  EXPECT_TRUE(same_rows(*copy, assigned));
-  EXPECT_EQ(moved.lines(), 0U);  // NOLINT(bugprone-use-after-move)
-  moved = std::move(assigned);
-
-  moved.clear();
-  EXPECT_TRUE(same_rows(moved, table_of(1 << 12, 9)));
-  EXPECT_FALSE(same_rows(moved, *copy));
-}
-
-TEST(RankedRows, TakeTheBytesOfTheirOption) {
-  EXPECT_EQ(RankedRowsOptions().max_bytes, std::size_t{4} << 20);
-  for (const std::size_t bytes : {std::size_t{64}, std::size_t{100}, std::size_t{1000}, std::size_t{4} << 20})
-    EXPECT_EQ(table_of(bytes).memory_bytes(), bytes / 64 * 64);
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{63}}) {
-    const auto small = RankedRows::make({.max_bytes = bytes});
-    ASSERT_FALSE(small);
-    EXPECT_EQ(small.error().code, ErrorCode::size_out_of_range);
-    EXPECT_EQ(small.error().value, bytes);
-    EXPECT_EQ(small.error().limit, 64U);
-  }
-}
-
-TEST(RankedRows, WithoutLinesKeepNothing) {
-  RankedRows without;
-  without.add(Rows{{none, 1, ranking_of({2})}, {3, 1, ranking_of({2})}});
-  without.prefetch(1);
-  without.prefetch(1, 2);
-  without.clear();
-  EXPECT_TRUE(without.after(1).empty());
-  EXPECT_TRUE(without.after(3, 1).empty());
-  EXPECT_EQ(without.memory_bytes(), 0U);
-  EXPECT_TRUE(without.copy());
-}
-
 /// Lines that both tables have used hold the row of the newer table. All other lines hold the only row.
 TEST(RankedRowsMerged, AreThoseOfTheNewerTableWhereBothHaveOne) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -261,33 +194,6 @@ TEST(RankedRowsMerged, HaveTheContextsOfBoth) {
   EXPECT_EQ(first.after(1), ranking_of({7, 8})) << "the newer one wins";
   EXPECT_EQ(first.after(1, 2), ranking_of({6}));
   EXPECT_EQ(first.after(2, 3), ranking_of({9}));
-}
-
-TEST(RankedRowsMerged, WithAnEmptyTableDoNotChange) {
-  Random random(1);
-  RankedRows table = table_of(1 << 10);
-  table.add(random_rows(random, 100, 30));
-  RankedRows empty = table_of(1 << 10);
-  const auto before = table.copy().value();
-  ASSERT_TRUE(table.merge(empty));
-  EXPECT_TRUE(same_rows(table, before));
-  ASSERT_TRUE(empty.merge(table));
-  EXPECT_TRUE(same_rows(empty, before));
-}
-
-TEST(RankedRowsMerged, MustHaveTheSameKeyAndSize) {
-  RankedRows table = table_of(128, 1);
-  table.add(Rows{{none, 1, ranking_of({2})}});
-  for (const auto& [bytes, key] : {std::pair<std::size_t, std::uint64_t>{128, 2}, {64, 1}, {192, 1}}) {
-    RankedRows other = table_of(bytes, key);
-    other.add(Rows{{none, 1, ranking_of({3})}});
-    const auto merged = table.merge(other);
-    ASSERT_FALSE(merged);
-    EXPECT_EQ(merged.error().code, ErrorCode::invalid_argument);
-    EXPECT_EQ(merged.error().value, bytes / 64);
-    EXPECT_EQ(merged.error().limit, 2U);
-    EXPECT_EQ(table.after(1), ranking_of({2})) << "nothing was merged";
-  }
 }
 
 TEST(RankedRows, AreTheSameForTheSameRowsOnEveryMachine) {

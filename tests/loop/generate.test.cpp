@@ -502,22 +502,5 @@ INSTANTIATE_TEST_SUITE_P(Calls, Throwing,
 INSTANTIATE_TEST_SUITE_P(Picks, Throwing,
                          ::testing::Combine(::testing::Values(1), ::testing::Values(7, 8, 11), ::testing::Bool()));
 
-TEST(GenerateWithHostileStrategies, DecodesAsPlainDecodingDoes) {
-  const std::vector<Token> prompt = {1, 2, 3};
-  Limits limits;
-  limits.max_tokens = 100;
-  ScriptedOptions options;
-  options.vocabulary = 6;
-  ScriptedVerifier plain_engine(options, prompt);
-  Session<archetype::Strategy> plain;
-  const auto expected = generate(plain, plain_engine, prompt, limits);
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    Session<HostileStrategy> session{HostileStrategy(seed, 6)};
-    ScriptedVerifier engine(options, prompt);
-    EXPECT_THAT(generate(session, engine, prompt, limits)->tokens, ElementsAreArray(expected->tokens));
-    EXPECT_TRUE(engine.violations().empty());
-  }
-}
-
 }  // namespace
 }  // namespace reprise::generate_test

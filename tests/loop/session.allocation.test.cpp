@@ -49,41 +49,6 @@ struct SessionWithoutMemory : ::testing::Test {
   }
 };
 
-TEST_F(SessionWithoutMemory, PlansAPassWithoutADraftOrNone) {
-  std::size_t drafted = 0;
-  std::size_t plain = 0;
-  std::size_t none = 0;
-  for (std::size_t failures = 1; failures <= 4; ++failures) {
-    bool failed = true;
-    for (std::size_t fail_at = 1; failed; ++fail_at) {
-      session = Session<TwoTokens>(TwoTokens(), 2);
-      fill();
-      session.propose(limits);
-      const auto pass = [&] {
-        const AllocationWatch watch(fail_at, failures);
-        auto planned = session.plan();
-        failed = watch.allocations() >= fail_at;
-        return planned;
-      }();
-      if (!pass) {
-        ++none;
-        EXPECT_EQ(pass.error().code, ErrorCode::out_of_memory);
-        EXPECT_EQ(session.plan().error().code, ErrorCode::not_proposed) << "the round is closed";
-        session.propose(limits);
-        commit(session.plan(), 9);
-      } else {
-        ASSERT_THAT(pass->batch.first(90), ElementsAreArray(Tokens(90, 6)));
-        ++(pass->drafted == 0 ? plain : drafted);
-        commit(pass, 9);
-        EXPECT_EQ(session.statistics().count(Cut::out_of_memory), pass->drafted == 0 ? 1U : 0U);
-      }
-      ASSERT_THAT(session.output(), ElementsAre(9));
-    }
-  }
-  EXPECT_GT(drafted, 0U) << "a second, smaller allocation succeeds";
-  EXPECT_GT(plain, 0U);
-  EXPECT_GT(none, 0U);
-}
 TEST_F(SessionWithoutMemory, DropsTheLikeliestTokens) {
   for (const bool memory : {false, true}) {
     session = Session<TwoTokens>(TwoTokens(), 2);
@@ -100,30 +65,6 @@ TEST_F(SessionWithoutMemory, DropsTheLikeliestTokens) {
     commit(pass, 9);
     EXPECT_EQ(*session.strategy().ranked, memory ? 500U : 0U);
   }
-}
-TEST_F(SessionWithoutMemory, IsUnchangedByARebase) {
-  const Tokens shorter(100, 7);
-  bool failed = true;
-  std::size_t refusals = 0;
-  for (std::size_t fail_at = 1; failed; ++fail_at) {
-    session = Session<TwoTokens>(TwoTokens(), 2);
-    fill();
-    const Tokens before(session.context().begin(), session.context().end());
-    const auto shared = [&] {
-      const AllocationWatch watch(fail_at);
-      auto rebased = session.rebase(shorter, 0);
-      failed = watch.allocations() >= fail_at;
-      return rebased;
-    }();
-    if (shared) {
-      EXPECT_THAT(session.context(), ElementsAreArray(shorter));
-    } else {
-      ++refusals;
-      EXPECT_EQ(shared.error().code, ErrorCode::out_of_memory);
-      EXPECT_THAT(session.context(), ElementsAreArray(before));
-    }
-  }
-  EXPECT_GE(refusals, 2U) << "in the round and in the sequence";
 }
 
 /// Calls draft() of a follower with `ids`, after it has drafted for `before`, and lets each allocation fail once, with

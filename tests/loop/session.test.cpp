@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "support/archetypes.hpp"
-#include "support/hostile_strategy.hpp"
 #include "support/witness.hpp"
 
 // Every function of a session can be instantiated, with any control.
@@ -72,13 +71,6 @@ struct SessionTest : ::testing::Test {
     EXPECT_TRUE(session.commit(pass->ticket));
     return *decision;
   }
-  Cut cut_of_a_round() {
-    const auto before = session.statistics().cuts;
-    round({99});
-    for (std::size_t i = 0; i < cut_count; ++i)
-      if (session.statistics().cuts[i] != before[i]) return static_cast<Cut>(i);
-    return Cut::none;
-  }
 };
 
 // ------------------------------------------------------------------------------------------------ begin
@@ -114,13 +106,6 @@ TEST_F(SessionTest, PutsAllPendingTokensIntoTheFirstPass) {
   EXPECT_THAT(pass->batch, ElementsAre(10, -20, lowest, 1, 2, 3, 4));
   EXPECT_EQ(pass->pending, 3U);
   EXPECT_EQ(pass->drafted, 4U);
-}
-TEST_F(SessionTest, BeginsAnewFromItsOwnContext) {
-  begin();
-  round({5});
-  ASSERT_TRUE(session.begin(session.context()));
-  EXPECT_THAT(session.context(), ElementsAre(10, -20, lowest, 5));
-  EXPECT_TRUE(session.output().empty());
 }
 
 // ----------------------------------------------------------------------------------- the order of calls
@@ -202,45 +187,6 @@ TEST_F(SessionTest, TellsControlThatAPlannedPassWillNotRun) {
   EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.reserve(100)); }));
   EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.begin(prompt)); }));
   EXPECT_TRUE(cancels([&](const Pass&) { planned.finish(); }));
-}
-/// Counts the passes that it is told may have run.
-struct Abandonable : Cancellable {
-  int abandoned = 0;
-  void abandon() { ++abandoned; }
-};
-TEST_F(SessionTest, TellsControlThatAPlannedPassMayHaveRun) {
-  Session<FixedDraft, Abandonable> planned{FixedDraft{{1, 2}}};
-  ASSERT_TRUE(planned.begin(prompt));
-  const auto abandons = [&](auto&& call) {
-    planned.propose(limits);
-    const auto pass = planned.plan();
-    EXPECT_TRUE(pass);
-    const int before = planned.control().abandoned;
-    call(*pass);
-    return planned.control().abandoned > before;
-  };
-  EXPECT_TRUE(abandons([&](const Pass&) { planned.propose(limits); }));
-  EXPECT_TRUE(abandons([&](const Pass& pass) { EXPECT_TRUE(planned.abandon(pass.ticket)); }));
-  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.append(std::array<Token, 1>{5})); }));
-  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.truncate(3)); }));
-  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.rebase(prompt)); }));
-  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.set_cached(1)); }));
-  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.reserve(100)); }));
-  EXPECT_TRUE(abandons([&](const Pass&) { EXPECT_TRUE(planned.begin(prompt)); }));
-  EXPECT_TRUE(abandons([&](const Pass&) { planned.finish(); }));
-  ASSERT_TRUE(planned.begin(prompt));
-  EXPECT_FALSE(abandons([&](const Pass& pass) { EXPECT_TRUE(planned.cancel(pass.ticket)); }));
-  planned.propose(limits);
-  EXPECT_EQ(code_of(planned.abandon(Ticket{})), ErrorCode::bad_ticket);
-}
-/// Refuses every fork.
-struct NoForks : SendAll {
-  [[nodiscard]] bool may_fork() const { return false; }
-};
-TEST_F(SessionTest, DoesNotForkIfControlRefuses) {
-  Session<FixedDraft, NoForks> one{FixedDraft{{1, 2}}};
-  ASSERT_TRUE(one.begin(prompt));
-  EXPECT_EQ(code_of(one.fork()), ErrorCode::too_many_pending);
 }
 TEST_F(SessionTest, IsAsBeforeARoundThatIsCancelled) {
   begin();
@@ -328,33 +274,6 @@ TEST_F(SessionTest, AppliesStopRulesToAnAcceptedPath) {
 }
 
 // ----------------------------------------------------------------------------------------------- limits
-TEST_F(SessionTest, SaysWhyADraftWasCut) {
-  begin();
-  EXPECT_EQ(cut_of_a_round(), Cut::none);
-  limits.draft.max_depth = 2;
-  EXPECT_EQ(cut_of_a_round(), Cut::none) << "the draft keeps the budget itself";
-  limits = {};
-  limits.max_rows = 3;
-  EXPECT_EQ(cut_of_a_round(), Cut::rows);
-  limits = {};
-  limits.max_tokens = session.output().size() + 2;
-  EXPECT_EQ(cut_of_a_round(), Cut::max_tokens);
-  limits = {};
-  limits.max_context = session.context().size() + 2;
-  EXPECT_EQ(cut_of_a_round(), Cut::context);
-  limits = {};
-  begin({.allowed_widths = {1, 2}});
-  EXPECT_EQ(cut_of_a_round(), Cut::width);
-  begin({.max_depth = 1});
-  EXPECT_EQ(cut_of_a_round(), Cut::depth);
-  begin({.max_rollback = 1});
-  EXPECT_EQ(cut_of_a_round(), Cut::rollback);
-  limits.draft.max_nodes = 0;
-  EXPECT_EQ(cut_of_a_round(), Cut::budget);
-  limits = {};
-  session.strategy().draft.clear();
-  EXPECT_EQ(cut_of_a_round(), Cut::no_match);
-}
 TEST_F(SessionTest, DecodesPlainlyWithZeroBudgets) {
   begin();
   for (const int which : {0, 1, 2}) {
@@ -380,34 +299,6 @@ TEST_F(SessionTest, RefusesAPassWithFewerRowsThanPendingTokens) {
   EXPECT_EQ(code_of(next_pass()), ErrorCode::too_many_pending);
   limits.max_rows = 3;
   EXPECT_EQ(next_pass()->drafted, 0U);
-}
-TEST_F(SessionTest, GoesOnWhenALimitIsRaised) {
-  begin();
-  limits.max_tokens = 1;
-  round({5});
-  EXPECT_EQ(session.finish_reason(), FinishReason::max_tokens);
-  limits.max_tokens = 2;
-  round({6});
-  EXPECT_THAT(session.output(), ElementsAre(5, 6));
-}
-TEST_F(SessionTest, TakesNothingFromAHostileStrategyThatItDidNotVerify) {
-  Session<testing::HostileStrategy> hostile{testing::HostileStrategy(3)};
-  ASSERT_TRUE(hostile.begin(prompt));
-  limits.max_tokens = 200;
-  Token expected = 0;
-  while (true) {
-    const DraftView draft = hostile.propose(limits);
-    if (hostile.finished()) break;
-    EXPECT_LE(draft.size(), limits.draft.max_nodes);
-    const auto pass = hostile.plan();
-    std::vector<Token> picks;
-    for (std::size_t i = 0; i <= pass->drafted; ++i)
-      picks.push_back(static_cast<Token>(expected + static_cast<Token>(i)) % 8);
-    const auto decision = hostile.resolve(pass->ticket, TokenSpan(picks));
-    expected = static_cast<Token>(expected + static_cast<Token>(decision->tokens.size()));
-    ASSERT_TRUE(hostile.commit(pass->ticket));
-  }
-  for (std::size_t i = 0; i < 200; ++i) ASSERT_EQ(hostile.output()[i], static_cast<Token>(i % 8));
 }
 
 // ------------------------------------------------------------------------------- turns, forks and losses

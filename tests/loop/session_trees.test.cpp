@@ -160,33 +160,6 @@ TEST_F(TreeSession, SendsAChainUnlessEngineCallerAndRoundAllowATree) {
   EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2, 3, 5, 6));
   EXPECT_EQ(session.strategy().asked.max_leaves, 2U);
 }
-TEST_F(TreeSession, CutsATreeAtDepthsAndRows) {
-  begin({.max_depth = 2, .max_leaves = 8});
-  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2, 3, 4, 5));
-  EXPECT_EQ(cut(), Cut::depth);
-  begin({.max_leaves = 2});
-  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2, 3, 5, 6));
-  EXPECT_EQ(cut(), Cut::none) << "the draft keeps the budget itself";
-  begin();
-  limits.draft.max_depth = 1;
-  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2));
-  EXPECT_EQ(cut(), Cut::none);
-  limits = {};
-  limits.max_tokens = session.output().size() + 2;
-  EXPECT_THAT(pass().drafted, 2U) << "more rows than tokens that are wanted, but no deeper";
-  EXPECT_EQ(cut(), Cut::max_tokens);
-  limits = {};
-  begin({.max_leaves = 8, .max_rollback = 3});
-  EXPECT_EQ(pass().drafted, 3U);
-  EXPECT_EQ(cut(), Cut::rollback);
-  begin({.max_context = 7, .max_leaves = 8});
-  EXPECT_EQ(pass().drafted, 4U) << "each row of a tree counts for the context";
-  EXPECT_EQ(cut(), Cut::context);
-  begin({.max_rows = 3, .max_leaves = 8});
-  EXPECT_EQ(cut(), Cut::rows);
-  begin();
-  EXPECT_EQ(cut(), Cut::none);
-}
 TEST_F(TreeSession, PutsATreeBehindPendingTokens) {
   ASSERT_TRUE(session.begin(prompt, {.max_leaves = 8}, 0));
   const Pass planned = pass();
@@ -324,14 +297,6 @@ TEST_F(TreeSession, PadsATreeWithChildrenOfTheAnchor) {
   EXPECT_EQ(session.statistics().accepted, 1U);
   EXPECT_THAT(session.strategy().heard.sent, ElementsAre(0, 1, 6));
   EXPECT_EQ(session.strategy().heard.draft.size(), 7U);
-}
-TEST_F(TreeSession, PadsAChainByGoingOnWithIt) {
-  begin({.allowed_widths = {6}, .pad_token = -1});
-  session.control().choice = {2, 3, Cut::none};
-  const Pass planned = pass();
-  EXPECT_THAT(planned.batch, ElementsAre(20, 1, 3, -1, -1, -1));
-  EXPECT_THAT(planned.parents, ElementsAre(-1, 0, 1, 2, 3));
-  EXPECT_THAT(planned.depths, ElementsAre(1, 2, 3, 4, 5));
 }
 TEST_F(TreeSession, PadsNoFurtherThanEngineAndLimitsAllow) {
   session.control().choice = {2, 3, Cut::none};

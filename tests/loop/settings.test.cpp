@@ -250,15 +250,6 @@ TEST_F(Request, SaysHowTheEngineRollsBack) {
   EXPECT_FALSE(restores(Rollback::per_row));
   EXPECT_TRUE(restores(Rollback::snapshot));
 }
-TEST_F(Request, SettlesWhatWouldBeReplayedTooOften) {
-  for (const std::size_t most : {0U, 1U, 2U}) {
-    begin({.max_leaves = 8, .rollback = Rollback::snapshot, .max_replay = most});
-    // Each round leaves one more token pending, until there are too many to run with a draft.
-    for (std::size_t pending = 1; pending <= most; ++pending)
-      EXPECT_THAT(round().sent, ElementsAre(1, 2, 3, 4, 5)) << most;
-    EXPECT_THAT(round().sent, ElementsAre()) << "Capabilities::max_replay " << most;
-  }
-}
 
 // ------------------------------------------------------------------- settings of control that no other test shows
 TEST(CostOptionsSetting, RollbackMakesDraftsThatMayFailDearer) {

@@ -13,12 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/core/control.hpp"
-#include "reprise/testing/check_strategy.hpp"
-#include "reprise/testing/lossless.hpp"
-#include "reprise/testing/random.hpp"
+#include "support/ranked_checks.hpp"
 #include "support/ranked_rounds.hpp"
-#include "support/transformer_engine.hpp"
 
 namespace reprise::peers::published_token_recycling_drafter_test {
 namespace {
@@ -248,19 +244,8 @@ TEST(PublishedTokenRecyclingDrafter, KeepsTheMatrixFromSequenceToSequenceUnlessT
 
 TEST(PublishedTokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
   for (const bool keep : {true, false})
-    for (const DraftBudget& budget : {whole, DraftBudget{}, DraftBudget{.max_depth = 3}, DraftBudget{.max_leaves = 3},
-                                      DraftBudget{.shape = DraftShape::chain}})
-      for (const Token vocabulary : {6, 50}) {
-        const auto plain =
-            testing::check_strategy([&] { return Drafter({.keep = keep}); }, {.runs = 4, .budget = budget});
-        EXPECT_TRUE(plain.passed()) << plain.to_string();
-        const auto revealing = testing::check_strategy(
-            [&] {
-              return testing::Revealing(Drafter({.keep = keep}), RankedText{.order = 2, .vocabulary = vocabulary});
-            },
-            {.runs = 4, .budget = budget});
-        EXPECT_TRUE(revealing.passed()) << revealing.to_string();
-      }
+    for (const Token vocabulary : {6, 50})
+      testing::expect_contract_with_rows([&] { return Drafter({.keep = keep}); }, whole, vocabulary);
 }
 
 TEST(PublishedTokenRecyclingDrafter, TakesTokensOfAnyValue) {
@@ -301,19 +286,8 @@ TEST(PublishedTokenRecyclingOptions, MaxBytesIsALimit) {
   EXPECT_EQ(row_of(drafter, 100)[0], 0) << "no memory for this row";
 }
 
-// --- On a transformer ---
-
 TEST(PublishedTokenRecyclingDrafter, CostsALosslessRunOfATransformerNoToken) {
-  const testing::Transformer model;
-  for (const std::size_t leaves : {std::size_t{1}, std::size_t{8}, unlimited}) {
-    testing::TransformerOptions engine;
-    engine.capabilities.max_leaves = leaves;
-    const auto make = [&](TokenSpan tokens) { return testing::TransformerEngine(model, tokens, engine); };
-    const Limits limits{.max_tokens = 150, .draft = whole};
-    const auto report = testing::compare_lossless(make, prompt, limits, Drafter());
-    EXPECT_TRUE(report.identical()) << report.message;
-    EXPECT_GT(report.drafted.statistics.accepted, 10U);
-  }
+  testing::expect_lossless_on_transformer(Drafter(), whole);
 }
 
 }  // namespace

@@ -243,15 +243,6 @@ TEST(EveryAllocationOfAPlan, MayFailWithAllThatFollow) {
   EXPECT_GT(refused, 0U);
 }
 
-TEST(CheckStrategyWithACounter, SeesThatTheDraftersDoNotAllocateInPropose) {
-  StrategyCheck check;
-  check.allocations = allocations_so_far;
-  const Report report = check_strategy([] { return PromptLookupDrafter<>(); }, check);
-  EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
-  EXPECT_EQ(report.find("propose() does not allocate")->verdict, Verdict::exact);
-  const Report ngram = check_strategy([] { return NgramDrafter<>(); }, check);
-  EXPECT_EQ(ngram.find("propose() does not allocate")->verdict, Verdict::exact) << ngram.to_string();
-}
 TEST(CheckStrategyWithACounter, SeesAStrategyThatAllocatesInPropose) {
   struct Allocating : VectorStrategy {
     void propose(TokenSpan context, Draft& draft) {

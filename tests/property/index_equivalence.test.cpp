@@ -20,9 +20,9 @@ namespace {
 
 using reprise::Match;
 using reprise::MatchLimits;
-using reprise::MatchLimits::Order;
 using reprise::Token;
 using reprise::TokenSpan;
+using reprise::MatchLimits::Order;
 using Random = reprise::testing::SplitMix;
 using reprise::testing::Stream;
 

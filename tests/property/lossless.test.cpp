@@ -26,7 +26,7 @@ TEST(LosslessProperty, RandomWorldsEndInEveryWayAndMeetEveryLimit) {
   Coverage coverage;
   for (std::uint64_t seed = 0; seed < 5'000; ++seed) {
     Choices choices(seed);
-    World<RealKit> world(choices);
+    World world(choices);
     static_cast<void>(world.run());
     coverage += world.coverage();
   }
@@ -49,20 +49,7 @@ TEST(LosslessProperty, RandomWorldsEndInEveryWayAndMeetEveryLimit) {
 }
 
 TEST(LosslessProperty, EveryWorldThatBytesDescribeDecodesAsPlainDecodingDoes) {
-  for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
-    Random random(seed);
-    std::vector<std::uint8_t> bytes(random.below(200));
-    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
-    Choices choices{std::span<const std::uint8_t>(bytes)};
-    ASSERT_EQ(describe(run_world(choices)), "") << "bytes of Random(" << seed << ")";
-  }
-}
-
-TEST(LosslessProperty, HoldsForTheInputsOfTheFuzzer) {
-  for (const auto& input : committed_inputs("lossless")) {
-    Choices choices{std::span<const std::uint8_t>(input.bytes)};
-    ASSERT_EQ(describe(run_world(choices)), "") << input.name;
-  }
+  expect_no_fault_of_bytes("lossless", [](Choices& choices) { return describe(run_world(choices)); });
 }
 
 }  // namespace

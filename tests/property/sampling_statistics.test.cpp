@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -195,46 +194,6 @@ TEST(SamplingStatistics, FitTheTargetByAgreement) {
   const ChiSquare result = decode(12, SendAll(), samples() / 2, by_agreement);
   EXPECT_TRUE(result.fits()) << result.statistic << " above " << result.bound;
   EXPECT_GT(result.accepted, 0.02);
-}
-
-// ---------------------------------------------------------------------------------------- violations are found
-/// Accepts every drafted token.
-struct AcceptAlways : UniformDecisions<std::function<double()>> {
-  static bool chance(double, double) { return true; }
-};
-TEST(SamplingStatistics, FindASamplerThatAcceptsAlways) {
-  const auto accept = [](TokenSpan draft, auto target, auto drafter, auto random) {
-    return RejectionPicks(draft, std::move(target), std::move(drafter), AcceptAlways{{random}});
-  };
-  EXPECT_FALSE(decode(0, SendAll(), 50'000, accept).fits());
-}
-/// After a rejection, draws from the target's distribution instead of the residual.
-template <class Target, class Drafter, class Random>
-struct NoResidual {
-  TokenSpan draft;
-  Target target;
-  Drafter drafter;
-  Random random;
-
-  Token operator[](std::size_t i) {
-    const std::span<const float> p = target(i);
-    if (i < draft.size() && random() < acceptance_probability(p, drafter(i), draft[i])) return draft[i];
-    return static_cast<Token>(draw_index(p, random()).value());
-  }
-};
-TEST(SamplingStatistics, FindASamplerWithoutResidual) {
-  const auto make = [](TokenSpan draft, auto target, auto drafter, auto random) {
-    return NoResidual<decltype(target), decltype(drafter), decltype(random)>{draft, target, drafter, random};
-  };
-  EXPECT_FALSE(decode(0, SendAll(), 50'000, make).fits());
-}
-TEST(SamplingStatistics, FindADrafterThatStatesAFlatDistribution) {
-  const std::vector<float> flat(known_to_drafter, 1.0F / known_to_drafter);
-  const auto make = [&](TokenSpan draft, auto target, auto, auto random) {
-    return RejectionPicks(
-        draft, std::move(target), [&](std::size_t) { return std::span(flat); }, std::move(random));
-  };
-  EXPECT_FALSE(decode(0, SendAll(), 50'000, make).fits());
 }
 
 }  // namespace

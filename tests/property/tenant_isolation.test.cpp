@@ -403,46 +403,20 @@ TEST(TenantIsolation, ANeighbourChangesNoByteOfWhatATenantIs) {
   }
 }
 
-TEST(TenantIsolation, ANeighbourInTheSameMemoryWouldBeSeen) {
-  int seen = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
-    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_memory).run() ? 1 : 0;
-  EXPECT_GE(seen, 99);
-}
-
-TEST(TenantIsolation, ANeighbourInTheSameNextTokenCountsWouldBeSeen) {
-  int seen = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
-    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_next_tokens).run() ? 1 : 0;
-  EXPECT_GE(seen, 99);
-}
-
-TEST(TenantIsolation, ANeighbourInTheSameNextTokenCountsWouldBeSeenInTheDrafts) {
-  int seen = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
-    seen += Life(seed, Neighbour::absent).drafts() != Life(seed, Neighbour::in_the_next_tokens).drafts() ? 1 : 0;
-  EXPECT_GE(seen, 99) << "the drafter reads the table";
-}
-
-TEST(TenantIsolation, ANeighbourInTheSameCalibrationWouldBeSeen) {
-  int seen = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
-    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_calibration).run() ? 1 : 0;
-  EXPECT_GE(seen, 99);
-}
-
-TEST(TenantIsolation, ANeighbourInTheSameLossBudgetWouldBeSeen) {
-  int seen = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
-    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_loss_budget).run() ? 1 : 0;
-  EXPECT_GE(seen, 95) << "in some lives the tenant hardly drafts";
-}
-
-TEST(TenantIsolation, ANeighbourInTheSameRankedRowsWouldBeSeen) {
-  int seen = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
-    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_ranked_rows).run() ? 1 : 0;
-  EXPECT_GE(seen, 99);
+TEST(TenantIsolation, ANeighbourInAnythingOfTheTenantWouldBeSeen) {
+  for (const Neighbour leak : {Neighbour::in_the_memory, Neighbour::in_the_next_tokens, Neighbour::in_the_calibration,
+                               Neighbour::in_the_loss_budget, Neighbour::in_the_ranked_rows}) {
+    int seen = 0;
+    int drafted_otherwise = 0;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      seen += Life(seed, Neighbour::absent).run() != Life(seed, leak).run() ? 1 : 0;
+      drafted_otherwise += Life(seed, Neighbour::absent).drafts() != Life(seed, leak).drafts() ? 1 : 0;
+    }
+    EXPECT_GE(seen, 95) << static_cast<int>(leak);
+    if (leak == Neighbour::in_the_next_tokens) {
+      EXPECT_GE(drafted_otherwise, 99) << "the drafter reads the table";
+    }
+  }
 }
 
 TEST(TenantIsolation, TheMemoriesThatAreComparedRunOverAndAreOfUse) {

@@ -8,9 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include "reprise/testing/random.hpp"
+#include "support/choices.hpp"
 
 namespace reprise::testing {
 
@@ -34,6 +38,22 @@ inline std::vector<CommittedInput> committed_inputs(const std::string& fuzzer) {
   EXPECT_FALSE(inputs.empty()) << "no file in " << folder;
   std::ranges::sort(inputs, {}, &CommittedInput::name);
   return inputs;
+}
+
+/// Expects that `fault_of(choices)` is empty for each committed input of a fuzzer, and for 500 inputs of up to 400
+/// random bytes.
+template <class FaultOf>
+void expect_no_fault_of_bytes(const std::string& fuzzer, const FaultOf& fault_of) {
+  std::vector<CommittedInput> inputs = committed_inputs(fuzzer);
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Random random(seed);
+    inputs.push_back({"bytes of Random(" + std::to_string(seed) + ")", std::vector<std::uint8_t>(random.below(400))});
+    for (auto& byte : inputs.back().bytes) byte = static_cast<std::uint8_t>(random.next());
+  }
+  for (const CommittedInput& input : inputs) {
+    Choices choices{std::span<const std::uint8_t>(input.bytes)};
+    ASSERT_EQ(fault_of(choices), "") << input.name;
+  }
 }
 
 }  // namespace reprise::testing

@@ -22,7 +22,6 @@
 #include "support/false_counts.hpp"
 #include "support/lent_context.hpp"
 #include "support/naive_index.hpp"
-#include "support/ngram_model.hpp"
 #include "support/random_rows.hpp"
 #include "support/streams.hpp"
 
@@ -181,13 +180,13 @@ class RandomOutcome {
     if (choices.below(6) != 0) pick_ = static_cast<Token>(choices.below(12));
     if (pick_ && !nodes_.empty() && choices.chance(50)) pick_ = nodes_[choices.below(nodes_.size())].token;
   }
-  /// Adds rows of the target to the outcome; see random_rows().
   /// The tokens that the session would commit.
   [[nodiscard]] std::vector<Token> committed() const {
     std::vector<Token> tokens;
     for (std::size_t i = 0; const auto token = committed_token(view(), i); ++i) tokens.push_back(*token);
     return tokens;
   }
+  /// Adds rows of the target to the outcome; see random_rows().
   void show_rows(Choices& choices, TokenSpan said) { rows_ = random_rows(choices, nodes_, said); }
   [[nodiscard]] Outcome view() const {
     return {DraftView(nodes_, DraftKind::ordered), sent_, accepted_, pick_, Cut::none, rows_};
@@ -206,33 +205,15 @@ struct NgramCoverage {
   std::size_t drafts = 0;  ///< with at least one node
   std::size_t trees = 0;   ///< that are not chains
   std::size_t past_end = 0;
-  std::size_t fillers = 0;  ///< nodes that are only frequent
+  std::size_t copied = 0;      ///< nodes whose place in the text was found again
+  std::size_t fillers = 0;     ///< nodes that are only frequent
+  std::size_t foreign = 0;     ///< nodes of tokens that are not in the text of the index
+  std::size_t remembered = 0;  ///< nodes that only stores predict
   std::size_t truncations = 0;
   std::size_t rebases = 0;
   std::size_t most_evidence = 0;
-  std::size_t longest = 0;     ///< longest context
-  std::size_t remembered = 0;  ///< nodes that only stores predict
-  std::size_t named = 0;       ///< nodes that next-token counts or latest rankings name and no voter predicts
-  std::size_t ranked = 0;      ///< nodes that only rankings predict
-  std::array<std::size_t, reprise::detail::NextTokenEvidence::sources> by_source{};  ///< nodes that a source knows
+  std::size_t longest = 0;   ///< longest context
   std::size_t unwanted = 0;  ///< rounds in which no rows are wanted any more
-
-  NgramCoverage& operator+=(const NgramCoverage& other) {
-    drafts += other.drafts;
-    trees += other.trees;
-    past_end += other.past_end;
-    fillers += other.fillers;
-    truncations += other.truncations;
-    rebases += other.rebases;
-    most_evidence = std::max(most_evidence, other.most_evidence);
-    longest = std::max(longest, other.longest);
-    remembered += other.remembered;
-    named += other.named;
-    ranked += other.ranked;
-    for (std::size_t i = 0; i < by_source.size(); ++i) by_source[i] += other.by_source[i];
-    unwanted += other.unwanted;
-    return *this;
-  }
 };
 
 /// The naive index without latest().
@@ -256,7 +237,12 @@ class PlainNaiveIndex {
 };
 static_assert(LookupIndex<PlainNaiveIndex> && !NgramIndex<PlainNaiveIndex>);
 
-/// Compares NgramDrafter over two indexes of the same abilities with the model, in one random run of all calls.
+/// One random run of all calls, with NgramDrafter over two indexes of the same abilities. Checks statements that hold
+/// for each draft, whatever the policy:
+/// * it is ordered and within its budget, and the same over both indexes;
+/// * the tokens before a copied token are those before its place in the text, as far as it claims;
+/// * what was truncated has left no trace, and a copy drafts what the original drafts;
+/// * rows of the target stay within their memory, and hold no negative token.
 template <LookupIndex First, LookupIndex Second>
 class NgramWorld {
   static_assert(NgramIndex<First> == NgramIndex<Second>);
@@ -300,13 +286,14 @@ class NgramWorld {
     std::vector<Sequence> sequences;
     sequences.reserve(most_sequences);  // references to them must stay valid
     sequences.emplace_back(options);
+    own_text_only_ = stores.empty();
     if (choices_.chance(90)) sequences[0].begin(source.next(piece()));
     for (std::size_t steps = choices_.between(1, 60); steps > 0; --steps) {
       Sequence& sequence = sequences[choices_.below(sequences.size())];
       switch (choices_.below(16)) {
         case 0:
         case 1: {
-          const std::size_t size = sequence.model.size();
+          const std::size_t size = sequence.first.context().size();
           sequence.truncate(choices_.chance(70) ? size - std::min(size, choices_.below(12)) : choices_.below(size + 2));
           ++coverage_.truncations;
           break;
@@ -322,39 +309,41 @@ class NgramWorld {
           if (choices_.chance(20)) sequence.begin(source.next(piece()));
           break;
         case 4:
-          sequence.rebase(changed(sequence.model.context(), source));
+          sequence.rebase(changed(sequence.first.context(), source));
           ++coverage_.rebases;
-          coverage_.most_evidence = std::max(coverage_.most_evidence, sequence.model.evidence());
-          if (sequence.first.evidence() != sequence.model.evidence()) return "other evidence than the model";
+          coverage_.most_evidence = std::max(coverage_.most_evidence, sequence.first.evidence());
+          if (sequence.second.evidence() != sequence.first.evidence()) return "other evidence over the second index";
           break;
         default: {
           said_.clear();
           if (std::string fault = round(sequence); !fault.empty()) return fault;
+          if (choices_.chance(10) && !leaves_no_trace(sequence, source)) return "truncated tokens have left a trace";
           // The outcome of the round, or some other text.
           const bool follows = !said_.empty() && choices_.chance(40);
           sequence.observe(follows ? said_ : source.next(piece()),
                            choices_.chance(70) ? Origin::output : Origin::prompt);
-          for (HistoryStore* store : stores) remember(*store, sequence.model.context(), source);
-          count(table, sequence.model.context(), source);
+          for (HistoryStore* store : stores) remember(*store, sequence.first.context(), source);
+          count(table, sequence.first.context(), source);
           if (options.ranked_rows != nullptr && choices_.chance(30)) carried.add(sequence.first.strategy().rows());
           if (shows_rows_ && choices_.chance(10)) show_prompt_rows(sequence);
         }
       }
-      coverage_.longest = std::max(coverage_.longest, sequence.model.size());
+      coverage_.longest = std::max(coverage_.longest, sequence.first.context().size());
     }
     for (Sequence& sequence : sequences)
       if (std::string fault = round(sequence); !fault.empty()) return fault;
     return {};
   }
   [[nodiscard]] const NgramCoverage& coverage() const { return coverage_; }
+  /// One number for all drafts and lessons until the end of each round.
+  [[nodiscard]] const std::vector<std::uint16_t>& digests() const { return digests_; }
 
  private:
   static constexpr std::size_t most_sequences = 3;
 
-  /// One sequence in the model and both drafters.
+  /// One sequence in both drafters.
   struct Sequence {
-    explicit Sequence(const NgramOptions& options)
-        : model(options, NgramIndex<First>), first(options), second(options) {}
+    explicit Sequence(const NgramOptions& options) : first(options), second(options) {}
     void begin(TokenSpan tokens) {
       each([&](auto& drafter) { drafter.begin(tokens); });
     }
@@ -375,11 +364,9 @@ class NgramWorld {
     }
     template <class Call>
     void each(Call&& call) {
-      call(model);
       call(first);
       call(second);
     }
-    NgramModel model;
     LentNgram<First> first;
     LentNgram<Second> second;
   };
@@ -453,14 +440,13 @@ class NgramWorld {
     return made;
   }
   void show_prompt_rows(Sequence& sequence) {
-    const std::vector<Token> said = tokens_of(sequence.model.context());
+    const std::vector<Token> said(sequence.first.context().begin(), sequence.first.context().end());
     for (std::size_t i = choices_.below(20); i > 0; --i) {
       const TokenSpan context = TokenSpan(said).first(choices_.below(said.size() + 1));
       const std::vector<Token> ranking = random_ranking(choices_, said);
       sequence.learn_row(context, ranking);
     }
   }
-  static std::vector<Token> tokens_of(TokenSpan tokens) { return {tokens.begin(), tokens.end()}; }
   DraftBudget budget() {
     DraftBudget budget;
     constexpr std::array<std::size_t, 6> nodes = {0, 1, 4, 16, 32, 100};
@@ -479,68 +465,112 @@ class NgramWorld {
     for (std::size_t again = choices_.chance(15) ? 2 : 1; again > 0; --again) {
       const DraftBudget asked = budget();
       const std::size_t capacity = choices_.chance(10) ? choices_.below(8) : 128;
-      const std::vector<DraftNode> expected = sequence.model.propose(asked, capacity);
-      std::string fault = fault_of(expected, asked, asked.min_path_probability);
-      if (!fault.empty()) return "the model: " + fault + ' ' + describe(expected);
-      const auto compare = [&](const char* name, auto& drafter) {
-        const std::vector<DraftNode> nodes = draft_of(drafter, asked, capacity);
-        if (!same_nodes(nodes, expected) && fault.empty())
-          fault = std::string(name) + " drafts after " + std::to_string(sequence.model.size()) + " tokens\n" +
-                  describe(nodes) + "\nwhere the model drafts\n" + describe(expected);
-      };
-      compare("the first drafter", sequence.first);
-      compare("the second drafter", sequence.second);
-      if (!fault.empty()) return fault;
-      last_ = expected;
-      cover(expected, sequence.model.size());
-      coverage_.named += sequence.model.named_nodes();
-      coverage_.ranked += sequence.model.ranked_nodes();
-      const auto known = sequence.model.nodes_by_source();
-      for (std::size_t i = 0; i < known.size(); ++i) coverage_.by_source[i] += known[i];
+      last_ = draft_of(sequence.first, asked, capacity);
+      if (std::string fault = fault_of(last_, asked, asked.min_path_probability); !fault.empty())
+        return fault + ' ' + describe(last_);
+      if (const auto other = draft_of(sequence.second, asked, capacity); !same_nodes(other, last_))
+        return "the second index drafts " + describe(other) + " where the first drafts " + describe(last_);
+      if (std::string fault = look(sequence.first.index().tokens()); !fault.empty()) return fault;
+      coverage_.past_end += last_.size() > sequence.first.context().size() ? 1 : 0;
     }
     if (choices_.chance(70)) {
       RandomOutcome outcome(choices_, last_);
-      const TokenSpan said = sequence.model.context();
+      const TokenSpan said = sequence.first.context();
       if (shows_rows_ && choices_.chance(80))
         outcome.show_rows(choices_, said.last(std::min<std::size_t>(said.size(), 30)));
       said_ = outcome.committed();
       sequence.feedback(outcome.view());
-      const std::size_t wanted = sequence.model.top_k_wanted();
-      coverage_.unwanted += wanted == 0 ? 1 : 0;
-      if (sequence.first.strategy().top_k_wanted() != wanted || sequence.second.strategy().top_k_wanted() != wanted)
-        return "other rows wanted than by the model";
-      if (sequence.first.calibration() != sequence.model.calibration() ||
-          sequence.second.calibration() != sequence.model.calibration())
-        return "other lessons than the model after a draft of " + describe(last_);
     }
+    return learned(sequence);
+  }
+  /// Checks where the nodes of the last draft come from, and counts them. `text`: evidence and context.
+  std::string look(TokenSpan text) {
+    std::vector<std::vector<Token>> paths;
+    bool tree = false;
+    for (std::size_t i = 0; i < last_.size(); ++i) {
+      const DraftNode& node = last_[i];
+      paths.push_back(node.parent == anchor_parent ? std::vector<Token>(text.begin(), text.end())
+                                                   : paths[static_cast<std::size_t>(node.parent)]);
+      const bool copied = follows_a_copy(paths.back(), node.token, node.match_length);
+      if (node.match_length > 0 && own_text_only_ && !copied) return "a copy of nothing " + describe(last_);
+      paths.back().push_back(node.token);
+      tree |= node.parent != static_cast<NodeIndex>(i) - 1;
+      const bool foreign = std::find(text.begin(), text.end(), node.token) == text.end();
+      coverage_.copied += copied && node.match_length > 0 ? 1 : 0;
+      coverage_.fillers += node.match_length == 0 && !foreign ? 1 : 0;
+      coverage_.foreign += foreign && node.source == DraftSource::context ? 1 : 0;
+      coverage_.remembered += node.source == DraftSource::history ? 1 : 0;
+      note(static_cast<std::uint32_t>(node.token));
+      note(static_cast<std::uint32_t>(node.parent));
+      note(node.path_probability.raw());
+      note(node.match_length);
+      note(static_cast<std::uint64_t>(node.source));
+    }
+    coverage_.drafts += last_.empty() ? 0 : 1;
+    coverage_.trees += tree ? 1 : 0;
     return {};
   }
-  void cover(const std::vector<DraftNode>& nodes, std::size_t context) {
-    coverage_.drafts += nodes.empty() ? 0 : 1;
-    bool tree = false;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      tree |= nodes[i].parent != static_cast<NodeIndex>(i) - 1;
-      coverage_.fillers += nodes[i].match_length == 0 ? 1 : 0;
-      coverage_.remembered += nodes[i].source == DraftSource::history ? 1 : 0;
-    }
-    coverage_.trees += tree ? 1 : 0;
-    coverage_.past_end += nodes.size() > context ? 1 : 0;
+  /// Returns true if the last `length` tokens of the text stand before an earlier `token` too.
+  static bool follows_a_copy(const std::vector<Token>& text, Token token, std::size_t length) {
+    for (std::size_t at = length; at < text.size(); ++at)
+      if (text[at] == token && std::equal(text.end() - static_cast<std::ptrdiff_t>(length), text.end(),
+                                          text.begin() + static_cast<std::ptrdiff_t>(at - length)))
+        return true;
+    return false;
   }
+  /// Checks what both drafters have learned, and notes it.
+  std::string learned(const Sequence& sequence) {
+    const NgramDrafter<First>& drafter = sequence.first.strategy();
+    if (sequence.second.calibration() != drafter.calibration()) return "other lessons over the second index";
+    if (sequence.second.strategy().top_k_wanted() != drafter.top_k_wanted()) return "other rows wanted";
+    coverage_.unwanted += drafter.top_k_wanted() == 0 ? 1 : 0;
+    if (drafter.rows().size_bytes() > drafter.options().row_bytes) return "more rows than their memory";
+    for (const RankedRows::Row& row : drafter.rows())
+      for (const Token token : row.ranking.tokens)
+        if (token < 0 && token != Ranking::none) return "a negative token was kept";
+    note(drafter.top_k_wanted());
+    note(drafter.calibration().lessons);
+    note(drafter.calibration().recent);
+    reprise::detail::for_each_bias([&](auto bias) { note(static_cast<std::uint32_t>(bias)); }, drafter.calibration());
+    digests_.push_back(static_cast<std::uint16_t>(digest_));
+    return {};
+  }
+  /// Returns true if copies of the drafters, which read more text and truncate it, draft what the drafters draft.
+  bool leaves_no_trace(const Sequence& sequence, TextSource& source) {
+    Sequence before = sequence;
+    Sequence after = sequence;
+    after.observe(source.next(piece()), choices_.chance(70) ? Origin::output : Origin::prompt);
+    after.truncate(sequence.first.context().size());
+    const DraftBudget asked = budget();
+    return same_nodes(draft_of(before.first, asked), draft_of(after.first, asked)) &&
+           same_nodes(draft_of(before.second, asked), draft_of(after.second, asked));
+  }
+  void note(std::uint64_t value) { digest_ = mix(digest_ ^ value); }
 
   Choices& choices_;
   std::vector<DraftNode> last_;
   std::vector<Token> said_;  // committed by the last outcome
   bool shows_rows_ = false;
+  bool own_text_only_ = true;
+  std::uint64_t digest_ = 1;
+  std::vector<std::uint16_t> digests_;
   NgramCoverage coverage_;
 };
 
-/// Runs one random world: the body of the property test and of the fuzz target. Returns the first difference, or an
-/// empty string.
-inline std::string run_ngram_world(Choices& choices, NgramCoverage* coverage = nullptr) {
+/// What one random world has shown.
+struct NgramRun {
+  std::string fault;  ///< the first one, or empty
+  NgramCoverage coverage;
+  std::vector<std::uint16_t> digests;
+};
+
+/// Runs one random world: the body of the property test and of the fuzz target.
+inline NgramRun run_ngram_world(Choices& choices) {
   const auto run = [&](auto world) {
-    std::string difference = world.run();
-    if (coverage != nullptr) *coverage += world.coverage();
-    return difference;
+    NgramRun result{world.run(), {}, {}};
+    result.coverage = world.coverage();
+    result.digests = world.digests();
+    return result;
   };
   if (choices.chance(30)) return run(NgramWorld<SuffixArrayIndex, PlainNaiveIndex>(choices));
   return run(NgramWorld<RollingHashIndex, NaiveIndex>(choices));

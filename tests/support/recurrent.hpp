@@ -77,25 +77,10 @@ class RecurrentModel {
   Matrix gate_input_, gate_state_, fresh_input_, fresh_state_, output_;
 };
 
-/// The faults of engines with a state.
-enum class RecurrentFault : std::uint8_t {
-  none,
-  restore_forgotten,        ///< rejected rows stay in the state
-  restore_before_drafts,    ///< restores before the next pass with a draft, but not before one without
-  snapshot_too_late,        ///< saves after the first row of the pass
-  attention_not_restored,   ///< of a hybrid, restores the state, but not the cache
-  recurrence_not_restored,  ///< of a hybrid, restores the cache, but not the state
-  restore_rewinds_sampler,  ///< draws the random numbers of committed tokens again
-  row_one_off,              ///< with a state per row, keeps that of the row before
-  void_rows_stay,           ///< does not undo a void pass
-};
-inline constexpr std::size_t recurrent_fault_count = 9;
-
 /// The settings of a RecurrentEngine.
 struct RecurrentOptions {
   SamplerOptions sampler = {};
   Capabilities capabilities = {};  ///< except the rollback, which the engine sets
-  RecurrentFault fault = RecurrentFault::none;
 };
 
 /// The common part of recurrent engines: they run chains, one row after the other.
@@ -113,7 +98,7 @@ class RecurrentBase : public RowAnswers {
       : RowAnswers(options.sampler), model_(&model), options_(options) {
     if (!prompt.empty()) prefill(prompt.first(prompt.size() - 1));
   }
-  /// Runs a pass. Calls after(row) after each row.
+  /// Runs a pass. Calls after() after each row.
   template <class After>
   LazyPicks run(TokenSpan batch, std::size_t drafted, After after) {
     discard_void_pass();
@@ -124,15 +109,14 @@ class RecurrentBase : public RowAnswers {
     for (std::size_t row = 0; row < batch.size(); ++row) {
       Vector scores = model_->advance(state_, batch[row]);
       if (row + 1 >= pending_) add(std::move(scores), recent());
-      after(row);
+      after();
     }
     return LazyPicks(*this);
   }
   void discard_void_pass() {
-    if (open() && !is(RecurrentFault::void_rows_stay)) state_ = before_;
+    if (open()) state_ = before_;
     void_pass();
   }
-  [[nodiscard]] bool is(RecurrentFault fault) const noexcept { return options_.fault == fault; }
   [[nodiscard]] Capabilities capabilities_with(Rollback rollback) const {
     Capabilities capabilities = options_.capabilities;
     capabilities.rollback = rollback;
@@ -169,12 +153,7 @@ class RecurrentEngine : public RecurrentBase {
       : RecurrentBase(model, prompt, options) {}
 
   LazyPicks verify(TokenSpan batch, std::size_t drafted) {
-    discard_void_pass();
-    if (deferred_ && drafted > 0) put_back();
-    deferred_ = false;
-    return run(batch, drafted, [&](std::size_t row) {
-      if (row == 0 && is(RecurrentFault::snapshot_too_late)) save();
-    });
+    return run(batch, drafted, [] {});
   }
   Result<void> commit(std::size_t keep) {
     if (!open() || keep != run_rows())
@@ -184,13 +163,14 @@ class RecurrentEngine : public RecurrentBase {
   }
   void snapshot() {
     discard_void_pass();
-    save();
+    saved_hidden_ = current().hidden;
+    saved_rows_ = current().cache.size();
+    saved_any_ = true;
   }
   Result<void> restore(std::size_t committed) {
     if (!open() || !saved_any_) return Error{ErrorCode::verifier_failed, "there is no state to go back to"};
-    deferred_ = is(RecurrentFault::restore_before_drafts);
-    if (!deferred_) put_back();
-    if (is(RecurrentFault::restore_rewinds_sampler)) return void_pass(), Result<void>();
+    current().hidden = saved_hidden_;
+    current().cache.resize(saved_rows_);
     settle(committed);
     return {};
   }
@@ -198,21 +178,9 @@ class RecurrentEngine : public RecurrentBase {
   [[nodiscard]] Capabilities capabilities() const { return capabilities_with(Rollback::snapshot); }
 
  private:
-  void save() {
-    saved_hidden_ = current().hidden;
-    saved_rows_ = current().cache.size();
-    saved_any_ = true;
-  }
-  void put_back() {
-    if (is(RecurrentFault::restore_forgotten)) return;
-    if (!is(RecurrentFault::recurrence_not_restored)) current().hidden = saved_hidden_;
-    if (!is(RecurrentFault::attention_not_restored)) current().cache.resize(saved_rows_);
-  }
-
   Vector saved_hidden_;
   std::size_t saved_rows_ = 0;
   bool saved_any_ = false;
-  bool deferred_ = false;
 };
 static_assert(VerifierWithCapabilities<RecurrentEngine> && CheckpointVerifier<RecurrentEngine> &&
               MarginVerifier<RecurrentEngine> && TopKVerifier<RecurrentEngine> &&
@@ -230,12 +198,12 @@ class PerRowRecurrentEngine : public RecurrentBase {
   LazyPicks verify(TokenSpan batch, std::size_t drafted) {
     discard_void_pass();
     after_.assign(1, current().hidden);
-    return run(batch, drafted, [&](std::size_t) { after_.push_back(current().hidden); });
+    return run(batch, drafted, [&] { after_.push_back(current().hidden); });
   }
   Result<void> commit(std::size_t keep) {
     if (!open() || keep > run_rows() || keep + 1 < pending())
       return Error{ErrorCode::verifier_failed, "a commit that fits no pass"};
-    current().hidden = after_[is(RecurrentFault::row_one_off) && keep > 0 && keep < run_rows() ? keep - 1 : keep];
+    current().hidden = after_[keep];
     current().cache.resize(before().cache.size() + keep);
     settle(keep + 1 - pending());
     return {};

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -17,32 +16,6 @@
 
 namespace reprise::testing {
 
-/// The faults of engines with attention.
-enum class TransformerFault : std::uint8_t {
-  none,
-  rollback_one_short,       ///< a rejected row stays in the cache
-  rollback_one_long,        ///< an accepted row is dropped from the cache
-  positions_by_row,         ///< uses the row's index as its position instead of its depth
-  positions_one_off,        ///< drafted rows that do not follow the row before them are one position too far
-  siblings_visible,         ///< the mask is causal: a row sees all rows before it, even on other paths
-  stale_row,                ///< the last row of an accepted path is not moved to its place
-  anchor_position,          ///< before a draft, the anchor runs one position too far
-  void_rows_stay,           ///< the rows of a void pass stay
-  void_picks_stay,          ///< the random numbers of a void pass are not drawn again
-  candidates_one_row_off,   ///< top-k rows belong to the row before
-  walks_first_child,        ///< the walk on the device always takes the first child
-  walk_rows_from_draft,     ///< the walk on the device counts rows from the draft on, not from the batch
-  neighbours_cut,           ///< a commit of one sequence of a server also cuts the others in the pass
-  sums_depend_on_the_pass,  ///< no fault: like fast kernels, sums in another order for several rows
-};
-inline constexpr std::size_t transformer_fault_count = 15;
-
-/// Implements TransformerFault::rollback_one_short.
-inline void keep_one_more(std::vector<std::size_t>& rows, std::size_t run) {
-  const std::size_t next = rows.empty() ? 0 : rows.back() + 1;
-  if (next < run) rows.push_back(next);
-}
-
 /// The settings of a TransformerEngine.
 struct TransformerOptions {
   SamplerOptions sampler = {};
@@ -52,7 +25,6 @@ struct TransformerOptions {
     trees.max_leaves = unlimited;
     return trees;
   }();
-  TransformerFault fault = TransformerFault::none;
 };
 
 /// A small but real engine: one sequence, a cache of keys and values, a sampler. It models every refinement of Verifier
@@ -96,11 +68,7 @@ class TransformerEngine : public RowAnswers {
     for (std::size_t i = 0; legal && i < rows.size(); ++i)
       legal = rows[i] < rows_.size() && (i == 0 || rows[i - 1] < rows[i]);
     if (!legal) return Error{ErrorCode::verifier_failed, "a commit that fits no pass"};
-    std::vector<std::size_t> kept(rows.begin(), rows.end());
-    if (is(TransformerFault::stale_row) && !kept.empty()) kept.back() = kept.size() - 1;
-    if (is(TransformerFault::rollback_one_short)) keep_one_more(kept, rows_.size());
-    if (is(TransformerFault::rollback_one_long) && kept.size() > pending_) kept.pop_back();
-    keep_rows(cache_, base_, kept);
+    keep_rows(cache_, base_, rows);
     settle(rows.size() + 1 - pending_);
     return {};
   }
@@ -109,22 +77,14 @@ class TransformerEngine : public RowAnswers {
     discard_void_pass();
     cache_.resize(std::min(size, cache_.size()));
   }
-  TokenSpan top_k(std::size_t i) {
-    return RowAnswers::top_k(is(TransformerFault::candidates_one_row_off) && i > 0 ? i - 1 : i);
-  }
 
   [[nodiscard]] Capabilities capabilities() const { return options_.capabilities; }
   [[nodiscard]] const KvCache& cache() const noexcept { return cache_; }
 
- protected:
-  [[nodiscard]] bool is(TransformerFault fault) const noexcept { return options_.fault == fault; }
-  [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
-
  private:
   void discard_void_pass() {
     if (!open()) return;
-    if (!is(TransformerFault::void_rows_stay)) cache_.resize(base_);
-    if (is(TransformerFault::void_picks_stay)) settle(unlimited);
+    cache_.resize(base_);
     void_pass();
   }
   std::vector<Vector> run(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
@@ -134,19 +94,11 @@ class TransformerEngine : public RowAnswers {
     for (std::size_t row = 0; row < batch.size(); ++row) {
       NodeIndex parent = static_cast<NodeIndex>(row) - 1;
       if (row >= pending) parent = parents[row - pending] + static_cast<NodeIndex>(pending);
-      std::size_t position = parent == anchor_parent ? base : rows_[static_cast<std::size_t>(parent)].position + 1;
-      if (is(TransformerFault::positions_by_row)) position = base + row;
-      if (is(TransformerFault::positions_one_off) && parent + 1 < static_cast<NodeIndex>(row)) ++position;
+      const std::size_t position =
+          parent == anchor_parent ? base : rows_[static_cast<std::size_t>(parent)].position + 1;
       rows_.push_back({batch[row], position, parent, 0});
     }
-    if (is(TransformerFault::anchor_position) && drafted > 0) ++rows_[pending - 1].position;
-    return run_rows(*model_, rows_, std::span(&cache_, 1), [&](std::size_t row, std::vector<std::size_t>& seen) {
-      if (is(TransformerFault::siblings_visible)) {
-        seen.clear();
-        for (std::size_t at = 0; at <= base + row; ++at) seen.push_back(at);
-      }
-      if (is(TransformerFault::sums_depend_on_the_pass) && batch.size() > 1) std::reverse(seen.begin(), seen.end());
-    });
+    return run_rows(*model_, rows_, std::span(&cache_, 1));
   }
   /// Returns the end of the text up to a row of the pass.
   [[nodiscard]] std::vector<Token> text_to(std::size_t row) const {
@@ -183,12 +135,11 @@ class WalkingTransformerEngine : public TransformerEngine {
     NodeIndex last = anchor_parent;
     for (std::size_t row = 0; row < drafted; ++row) {
       const Token token = batch[batch.size() - drafted + row];
-      if (parents[row] != last || (token != walked_tokens_.back() && !is(TransformerFault::walks_first_child)))
-        continue;
+      if (parents[row] != last || token != walked_tokens_.back()) continue;
       last = static_cast<NodeIndex>(row);
       walked_tokens_.back() = token;
       walked_tokens_.push_back(picks[row + 1]);
-      walked_rows_.push_back(is(TransformerFault::walk_rows_from_draft) ? row : batch.size() - drafted + row);
+      walked_rows_.push_back(batch.size() - drafted + row);
     }
     return {walked_rows_, walked_tokens_};
   }

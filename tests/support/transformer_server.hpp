@@ -11,7 +11,6 @@
 #include "reprise/core/token.hpp"
 #include "support/row_answers.hpp"
 #include "support/transformer.hpp"
-#include "support/transformer_engine.hpp"
 
 namespace reprise::testing {
 
@@ -32,8 +31,7 @@ struct PackedRows {
 /// server. Threads: one at a time.
 class TransformerServer {
  public:
-  explicit TransformerServer(const Transformer& model, TransformerFault fault = TransformerFault::none)
-      : model_(&model), fault_(fault) {}
+  explicit TransformerServer(const Transformer& model) : model_(&model) {}
 
   /// Prefills all but the last token of a prompt. Returns its slot.
   std::size_t join(TokenSpan prompt) {
@@ -75,29 +73,16 @@ class TransformerServer {
       }
     RowAnswers answers;
     answers.clear();
-    for (Vector& scores : run_rows(*model_, rows, caches_, [&](std::size_t row, std::vector<std::size_t>&seen) {
-           if (fault_ != TransformerFault::siblings_visible) return;
-           seen.resize(caches_[rows[row].sequence].size() + 1);
-           for (std::size_t at = 0; at < seen.size(); ++at) seen[at] = at;
-         }))
-      answers.add(std::move(scores), {});
+    for (Vector& scores : run_rows(*model_, rows, caches_)) answers.add(std::move(scores), {});
     picks_.assign(pass.tokens.size(), 0);
     for (std::size_t row = 0; row < answers.size(); ++row) picks_[row] = answers.pick(row);
     return picks_;
   }
   /// Keeps these rows of one sequence's part of the last pass, ascending, counted from the first row of the part.
   void commit(std::size_t slot, std::span<const std::size_t> rows) {
-    KvCache& cache = caches_[slot];
-    std::vector<std::size_t> kept(rows.begin(), rows.end());
-    if (fault_ == TransformerFault::rollback_one_short) keep_one_more(kept, cache.size() - committed_[slot]);
-    while (!kept.empty() && committed_[slot] + kept.back() >= cache.size())
-      kept.pop_back();  // a neighbour has cut them
-    keep_rows(cache, committed_[slot], kept);
-    committed_[slot] = cache.size();
-    if (fault_ == TransformerFault::neighbours_cut) drop_void_rows();
+    keep_rows(caches_[slot], committed_[slot], rows);
+    committed_[slot] = caches_[slot].size();
   }
-
-  [[nodiscard]] const KvCache& cache(std::size_t slot) const { return caches_[slot]; }
 
  private:
   void drop_void_rows() {
@@ -105,7 +90,6 @@ class TransformerServer {
   }
 
   const Transformer* model_;
-  TransformerFault fault_;
   std::vector<KvCache> caches_;         // by slot
   std::vector<std::size_t> committed_;  // committed rows of each cache
   std::vector<bool> used_;

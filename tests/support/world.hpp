@@ -26,21 +26,16 @@ namespace reprise::testing {
 
 /// One small random world: a model, limits, an engine, a strategy, turns, and disturbances. It is decoded plainly and
 /// with drafts, and checked against every property.
-template <class Kit>
 class World : WorldSettings {
-  using Session = typename Kit::Session;
-  using Engine = typename Kit::Engine;
+  using Session = reprise::Session<WorldStrategy, WorldControl>;
+  using Engine = LyingEngine;
 
  public:
-  explicit World(Choices& choices, Kit kit = {}) : WorldSettings(choices, Kit::complete), kit_(std::move(kit)) {}
+  explicit World(Choices& choices) : WorldSettings(choices) {}
 
   Breaches run() {
-    Session session = [&] {
-      if constexpr (Kit::complete)
-        return kit_.session(strategy(truth_), control());
-      else
-        return kit_.session(strategy(truth_));
-    }();
+    WorldStrategy drafter = strategy(truth_);
+    Session session(std::move(drafter), control(), 16);
     const std::size_t sequences = choices_.chance(30) ? 2 : 1;
     for (std::size_t i = 0; i < sequences && clean(); ++i) run_sequence(session);
     return breaches_;
@@ -56,7 +51,8 @@ class World : WorldSettings {
     sound.faults = {};
     sound.capabilities.rollback = Rollback::trim;
     ScriptedVerifier plain(sound);
-    Engine engine = kit_.engine(options_);
+    constexpr std::array<std::size_t, 3> lies = {0, 30, 100};
+    Engine engine(options_, {}, lies[options_.seed % lies.size()]);
     const std::size_t room = std::min(options_.capabilities.max_rows, limits_.max_rows);
     const std::size_t pending = choices_.chance(20) ? choices_.between(1, std::min(truth_.size(), room)) : 1;
     const TokenSpan cached = TokenSpan(truth_).first(truth_.size() - pending);
@@ -73,7 +69,7 @@ class World : WorldSettings {
       const PlainTurn turn = decode_plainly(plain, truth_, output_begin_, limits_, predicate_);
       bool ended_by_caller = false;
       if (mode_ == Mode::generate || mode_ == Mode::generate_with_faults) {
-        if constexpr (Kit::complete) ended_by_caller = decode_by_generate(session, engine, turn);
+        ended_by_caller = decode_by_generate(session, engine, turn);
       } else {
         decode_by_hand(session, engine, turn);
       }
@@ -116,9 +112,8 @@ class World : WorldSettings {
     if (round_count_ == 0) tallied_ = {};
     for (std::size_t steps = 0;; ++steps) {  // continues after a breach, to see which other properties break
       if (steps > 600) return breach(Property::progress, "the turn does not end");
-      if constexpr (Kit::complete)
-        if (choices_.chance(trouble_)) disturb(session, engine);
-      if constexpr (Kit::complete) session.strategy().forget_proposal();
+      if (choices_.chance(trouble_)) disturb(session, engine);
+      session.strategy().forget_proposal();
       const DraftView draft = session.propose(limits_);
       proposed_.assign(draft.begin(), draft.end());
       const bool constrained = draft.kind() == DraftKind::ordered && choices_.chance(70);
@@ -129,9 +124,8 @@ class World : WorldSettings {
       if (pass && choices_.chance(15)) {
         const Ticket old = pass->ticket;
         pass = session.plan(choices_.below(pass->drafted + 1));
-        if constexpr (Kit::complete)
-          if (session.resolve(old, std::array<Token, 1>{}) || session.commit(pass->ticket))
-            breach(Property::calls, "a replaced or unresolved ticket was taken");
+        if (session.resolve(old, std::array<Token, 1>{}) || session.commit(pass->ticket))
+          breach(Property::calls, "a replaced or unresolved ticket was taken");
       }
       if (!pass) return breach(Property::calls, "plan() refused");
       check_pass(session, *pass, proposed_.size());
@@ -142,20 +136,17 @@ class World : WorldSettings {
       auto picks = tree ? engine.verify_tree(pass->batch, pass->drafted, pass->parents)
                         : engine.verify(pass->batch, pass->drafted);
       if (!picks) return breach(Property::calls, "verify() failed");
-      if constexpr (Kit::complete)
-        if (choices_.chance(trouble_)) {
-          if (choices_.chance(50)) static_cast<void>((*picks)[0]);
-          if (!session.cancel(pass->ticket) || session.commit(pass->ticket))
-            breach(Property::calls, "cancel() refused");
-          continue;
-        }
+      if (choices_.chance(trouble_)) {
+        if (choices_.chance(50)) static_cast<void>((*picks)[0]);
+        if (!session.cancel(pass->ticket) || session.commit(pass->ticket)) breach(Property::calls, "cancel() refused");
+        continue;
+      }
       const auto decision = resolve(session, engine, *pass, *picks);
       if (!decision) return breach(Property::calls, "resolve() refused");
-      if constexpr (Kit::complete)
-        if (choices_.chance(trouble_)) {
-          if (!session.cancel(pass->ticket)) breach(Property::calls, "cancel() refused");
-          continue;
-        }
+      if (choices_.chance(trouble_)) {
+        if (!session.cancel(pass->ticket)) breach(Property::calls, "cancel() refused");
+        continue;
+      }
       check_progress(session, *pass, *decision, turn);
       ++round_count_;
       ++tallied_.passes;
@@ -167,29 +158,24 @@ class World : WorldSettings {
       for (std::size_t row = 0; row < pass->drafted; ++row) coverage_.auxiliary += is_auxiliary(*pass, row) ? 1 : 0;
       if (decision->restore != (saves && decision->keep < pass->batch.size()))
         breach(Property::calls, "a state is put back where it need not be, or the other way round");
-      if constexpr (Kit::complete)
-        for (std::size_t i = pass->drafted + 1; i-- > 0;)
-          if (choices_.chance(20)) {
-            const TokenSpan best = engine.top_k(i);
-            if (!session.report_top_k(pass->ticket, i, best.first(std::min<std::size_t>(best.size(), 8))))
-              breach(Property::calls, "report_top_k() refused");
-          }
-      if constexpr (Kit::complete)
-        if (choices_.chance(20)) report_prompt_rows(session);
+      for (std::size_t i = pass->drafted + 1; i-- > 0;)
+        if (choices_.chance(20)) {
+          const TokenSpan best = engine.top_k(i);
+          if (!session.report_top_k(pass->ticket, i, best.first(std::min<std::size_t>(best.size(), 8))))
+            breach(Property::calls, "report_top_k() refused");
+        }
+      if (choices_.chance(20)) report_prompt_rows(session);
       static_cast<void>(decision->restore ? engine.restore(decision->tokens.size())
                         : tree            ? engine.commit_rows(decision->rows)
                                           : engine.commit(decision->keep));
-      if constexpr (Kit::complete) {
-        std::optional<std::chrono::nanoseconds> time;
-        if (choices_.chance(50)) time = engine.pass_time() + std::chrono::nanoseconds(choices_.below(1000));
-        if (!session.commit(pass->ticket, time)) return breach(Property::calls, "commit() refused");
-        ++sequence_passes_;
-        tallied_.padding += session.strategy().padding();
-        if (session.control().time() != time) breach(Property::statistics, "control was told another time");
-        if (session.control().learned() != sequence_passes_) breach(Property::statistics, "K4: not one report a pass");
-      } else if (!session.commit(pass->ticket)) {
-        return breach(Property::calls, "commit() refused");
-      }
+      std::optional<std::chrono::nanoseconds> time;
+      if (choices_.chance(50)) time = engine.pass_time() + std::chrono::nanoseconds(choices_.below(1000));
+      if (!session.commit(pass->ticket, time)) return breach(Property::calls, "commit() refused");
+      ++sequence_passes_;
+      tallied_.padding += session.strategy().padding();
+      if (session.control().time() != time) breach(Property::statistics, "control was told another time");
+      if (session.control().learned() != sequence_passes_) breach(Property::statistics, "K4: not one report a pass");
+
       check_stream(session, turn);
       check_step(session, engine);
     }
@@ -204,23 +190,21 @@ class World : WorldSettings {
         breach(Property::calls, "report_prompt_row() took another row than a committed one");
     }
   }
-  Result<Decision> resolve(Session& session, [[maybe_unused]] Engine& engine, const Pass& pass,
-                           ScriptedVerifier::LazyPicks picks) {
-    if constexpr (Kit::complete) {
-      if (mode_ == Mode::span) return session.resolve(pass.ticket, engine.greedy_picks(), predicate_);
-      if (mode_ == Mode::accepted) {
-        const TokenSpan walked = engine.greedy_picks();
-        std::vector<std::size_t> rows = {pass.pending - 1};
-        std::vector<Token> tokens = {walked[0]};
-        for (std::size_t row = 0; row < pass.drafted; ++row) {
-          if (static_cast<std::size_t>(pass.parents[row]) + pass.pending != rows.back()) continue;
-          if (pass.batch[pass.pending + row] != tokens.back()) continue;
-          rows.push_back(pass.pending + row);
-          tokens.push_back(walked[row + 1]);
-        }
-        return session.resolve(pass.ticket, Accepted{rows, tokens}, predicate_);
+  Result<Decision> resolve(Session& session, Engine& engine, const Pass& pass, ScriptedVerifier::LazyPicks picks) {
+    if (mode_ == Mode::span) return session.resolve(pass.ticket, engine.greedy_picks(), predicate_);
+    if (mode_ == Mode::accepted) {
+      const TokenSpan walked = engine.greedy_picks();
+      std::vector<std::size_t> rows = {pass.pending - 1};
+      std::vector<Token> tokens = {walked[0]};
+      for (std::size_t row = 0; row < pass.drafted; ++row) {
+        if (static_cast<std::size_t>(pass.parents[row]) + pass.pending != rows.back()) continue;
+        if (pass.batch[pass.pending + row] != tokens.back()) continue;
+        rows.push_back(pass.pending + row);
+        tokens.push_back(walked[row + 1]);
       }
+      return session.resolve(pass.ticket, Accepted{rows, tokens}, predicate_);
     }
+
     return session.resolve(pass.ticket, picks, predicate_);
   }
 
@@ -421,8 +405,7 @@ class World : WorldSettings {
     if (!witness.breached().empty()) breach(Property::strategy, witness.breached());
     if (!engine.violations().empty()) breach(Property::verifier, engine.violations().front());
     if (session.cached() >= context.size()) breach(Property::bounds, "nothing is pending");
-    if constexpr (Kit::complete)
-      if (!session.control().breached().empty()) breach(Property::statistics, session.control().breached());
+    if (!session.control().breached().empty()) breach(Property::statistics, session.control().breached());
   }
   void check_end(const Session& session, const PlainTurn& turn, bool ended_by_caller) {
     if (!ended_by_caller) {
@@ -437,20 +420,18 @@ class World : WorldSettings {
       if (session.context().size() != truth_.size()) breach(Property::lossless, "the contexts differ in size");
     }
     ++coverage_.finishes[static_cast<std::size_t>(session.finish_reason())];
-    if constexpr (Kit::complete) {
-      coverage_.statistics += session.statistics();
-      coverage_.revealed = std::max<std::uint64_t>(coverage_.revealed, session.strategy().revealed());
-      const Statistics& counted = session.statistics();
-      std::uint64_t cuts = 0;
-      for (const std::uint64_t count : counted.cuts) cuts += count;
-      const bool by_hand = mode_ == Mode::lazy || mode_ == Mode::span || mode_ == Mode::accepted;
-      if (cuts != counted.passes || counted.accepted > counted.drafted ||
-          counted.tokens != session.context().size() - output_begin_ ||
-          (by_hand && (counted.passes != tallied_.passes || counted.drafted != tallied_.drafted ||
-                       counted.accepted != tallied_.accepted || counted.padding != tallied_.padding)))
-        breach(Property::statistics, "counts are wrong");
-      if (session.strategy().feedbacks() < counted.passes) breach(Property::strategy, "S5: a round had no feedback");
-    }
+    coverage_.statistics += session.statistics();
+    coverage_.revealed = std::max<std::uint64_t>(coverage_.revealed, session.strategy().revealed());
+    const Statistics& counted = session.statistics();
+    std::uint64_t cuts = 0;
+    for (const std::uint64_t count : counted.cuts) cuts += count;
+    const bool by_hand = mode_ == Mode::lazy || mode_ == Mode::span || mode_ == Mode::accepted;
+    if (cuts != counted.passes || counted.accepted > counted.drafted ||
+        counted.tokens != session.context().size() - output_begin_ ||
+        (by_hand && (counted.passes != tallied_.passes || counted.drafted != tallied_.drafted ||
+                     counted.accepted != tallied_.accepted || counted.padding != tallied_.padding)))
+      breach(Property::statistics, "counts are wrong");
+    if (session.strategy().feedbacks() < counted.passes) breach(Property::strategy, "S5: a round had no feedback");
   }
 
   void breach(Property property, std::string message) {
@@ -460,7 +441,6 @@ class World : WorldSettings {
   }
   [[nodiscard]] bool clean() const { return clean_; }
 
-  Kit kit_;
   Breaches breaches_{};
   bool clean_ = true;
   std::vector<Token> truth_;  // the context of plain decoding
@@ -473,7 +453,7 @@ class World : WorldSettings {
   Coverage coverage_;
 };
 
-/// Runs one random world with the real loop: the body of the property test and of the fuzz target.
-inline Breaches run_world(Choices& choices) { return World<RealKit>(choices).run(); }
+/// Runs one random world: the body of the property test and of the fuzz target.
+inline Breaches run_world(Choices& choices) { return World(choices).run(); }
 
 }  // namespace reprise::testing

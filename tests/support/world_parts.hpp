@@ -15,6 +15,7 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "reprise/draft/union_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/session.hpp"
@@ -31,7 +32,7 @@
 
 namespace reprise::testing {
 
-/// The properties of every world. Each fault is expected to break one of them.
+/// The properties of every world.
 enum class Property : std::uint8_t {
   lossless,    ///< output, finish reason and settled stream equal plain decoding
   verifier,    ///< V1 to V11, as the scripted verifier checks them
@@ -90,23 +91,9 @@ struct WorldPredicate {
   }
 };
 
-using WorldStrategy =
-    Witness<OneOf<NoDrafter, OracleStrategy, HostileStrategy, PromptLookupDrafter<RollingHashIndex>,
-                  PromptLookupDrafter<SuffixArrayIndex>, PromptLookupDrafter<NaiveIndex>, NgramDrafter<>>>;
-
-/// The loop and the engine under test.
-struct RealKit {
-  using Session = reprise::Session<WorldStrategy, WorldControl>;
-  using Engine = LyingEngine;
-  static constexpr bool complete = true;  ///< has cancel, fork, set_cached, generate() and control
-  [[nodiscard]] Session session(WorldStrategy strategy, WorldControl control) const {
-    return Session(std::move(strategy), std::move(control), 16);
-  }
-  [[nodiscard]] Engine engine(const ScriptedOptions& options) const {
-    constexpr std::array<std::size_t, 3> lies = {0, 30, 100};
-    return Engine(options, {}, lies[options.seed % lies.size()]);
-  }
-};
+using WorldStrategy = Witness<OneOf<NoDrafter, OracleStrategy, HostileStrategy, PromptLookupDrafter<RollingHashIndex>,
+                                    PromptLookupDrafter<SuffixArrayIndex>, PromptLookupDrafter<NaiveIndex>,
+                                    NgramDrafter<>, UnionDrafter<NgramDrafter<>, PromptLookupDrafter<>>>>;
 
 /// Returns a span, like an engine that computes all picks in one kernel. Verifies chains only.
 struct SpanEngine {
@@ -148,8 +135,7 @@ enum class Mode : std::uint8_t { lazy, span, accepted, generate, generate_with_f
 /// The settings of a world: small numbers, so that all combinations occur.
 class WorldSettings {
  protected:
-  /// `complete`: see RealKit.
-  WorldSettings(Choices& choices, bool complete) : choices_(choices), complete_(complete) { invent(); }
+  explicit WorldSettings(Choices& choices) : choices_(choices) { invent(); }
 
   Token token() { return static_cast<Token>(choices_.below(vocabulary_)); }
   std::vector<Token> tokens(std::size_t count) {
@@ -176,7 +162,7 @@ class WorldSettings {
     constexpr std::array<std::size_t, 5> shares = {0, 30, 70, 95, 100};
     PromptLookupOptions ngram;
     ngram.max_ngram = 4;
-    const auto kind = choices_.below(complete_ ? 10 : 5);
+    const auto kind = choices_.below(11);
     const std::uint64_t seed = choices_.below(1U << 16);
     OracleOptions oracle{shares[choices_.below(5)], choices_.below(13), options_.vocabulary, seed,
                          choices_.chance(30),       choices_.chance(30)};
@@ -194,6 +180,8 @@ class WorldSettings {
       case 8:
       case 9:
         return WorldStrategy(NgramDrafter<>(ngrams()));
+      case 10:
+        return WorldStrategy(UnionDrafter(NgramDrafter<>(ngrams()), PromptLookupDrafter<>()));
       default:
         return WorldStrategy(OracleStrategy(truth, oracle));
     }
@@ -250,8 +238,7 @@ class WorldSettings {
       };
     if (choices_.chance(50)) options_.latency = [](const PassShape& shape) { return 100 + shape.rows; };
     new_limits();
-    mode_ = Mode::lazy;
-    if (complete_) mode_ = static_cast<Mode>(choices_.below(5));
+    mode_ = static_cast<Mode>(choices_.below(5));
     if (options_.sampled && (mode_ == Mode::span || mode_ == Mode::accepted)) mode_ = Mode::lazy;
     trouble_ = choices_.chance(50) ? 10 : 0;
     if (mode_ == Mode::generate_with_faults) {
@@ -262,7 +249,6 @@ class WorldSettings {
       if (options_.faults.as_errors) options_.faults.pick_every = 0;
     }
   }
-  bool complete_;
 };
 
 }  // namespace reprise::testing

@@ -135,17 +135,15 @@ TEST(CheckStrategy, PassesTheDraftersOfTheLibrary) {
               Verdict::exact);
   }
 }
-TEST(CheckStrategy, FindsTokensOfThePreviousSequence) {
+TEST(CheckStrategy, FindsEachFaultByItsClause) {
   EXPECT_EQ(of({.begin_keeps = true}, "begin() forgets the sequence before"), Verdict::wrong);
-}
-TEST(CheckStrategy, FindsATruncateThatKeepsTooMuch) {
   EXPECT_EQ(of({.truncate_keeps = true}, "truncate() is as if no more had been committed"), Verdict::wrong);
-}
-TEST(CheckStrategy, FindsAnswersThatChange) {
   EXPECT_EQ(of({.answers_change = true}, "asked twice, the same draft"), Verdict::wrong);
-}
-TEST(CheckStrategy, FindsCopiesThatShareTheirState) {
   EXPECT_EQ(of({.shares_state = true}, "a copy goes on independently"), Verdict::wrong);
+  EXPECT_EQ(of({.uses_globals = true}, "the same calls, the same drafts"), Verdict::wrong);
+  EXPECT_EQ(of({.keeps_span = true}, "no span of the context is kept"), Verdict::wrong);
+  for (const Flaw malformed : {Flaw{.rising = true}, Flaw{.children_first = true}, Flaw{.repeats = true}})
+    EXPECT_EQ(of(malformed, "no malformed node is pushed"), Verdict::wrong);
 }
 TEST(CheckStrategy, LeavesTheBudgetToTheDraft) {
   // The draft refuses nodes above the budget, and a strategy may rely on that.
@@ -153,16 +151,6 @@ TEST(CheckStrategy, LeavesTheBudgetToTheDraft) {
   check.budget = {.max_nodes = 3, .max_depth = 2, .shape = DraftShape::chain};
   const Report report = check_strategy([] { return Copier({.ignores_budget = true}); }, check);
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
-}
-TEST(CheckStrategy, FindsRisingProbabilitiesAndChildrenBeforeParents) {
-  EXPECT_EQ(of({.rising = true}, "no malformed node is pushed"), Verdict::wrong);
-  EXPECT_EQ(of({.children_first = true}, "no malformed node is pushed"), Verdict::wrong);
-}
-TEST(CheckStrategy, FindsANodeThatRepeatsAnother) {
-  EXPECT_EQ(of({.repeats = true}, "no malformed node is pushed"), Verdict::wrong);
-}
-TEST(CheckStrategy, FindsASpanThatIsKept) {
-  EXPECT_EQ(of({.keeps_span = true}, "no span of the context is kept"), Verdict::wrong);
 }
 TEST(CheckStrategy, FindsARebaseThatLosesSomething) {
   const char* const what = "rebase() to the same context changes nothing";
@@ -172,9 +160,6 @@ TEST(CheckStrategy, FindsARebaseThatLosesSomething) {
   EXPECT_GT(sound.find(what)->checks, 20U);
   EXPECT_EQ(check_strategy([] { return RebasingCopier(true); }).find(what)->verdict, Verdict::wrong);
   EXPECT_EQ(check_strategy([] { return Copier({}); }).find(what), nullptr) << "it cannot rebase";
-}
-TEST(CheckStrategy, FindsDraftsThatDependOnGlobalState) {
-  EXPECT_EQ(of({.uses_globals = true}, "the same calls, the same drafts"), Verdict::wrong);
 }
 /// Draws from a fixed distribution, with fresh numbers in each round or with those of the position.
 class Sampler {
@@ -217,7 +202,7 @@ TEST(CheckStrategy, FindsRandomNumbersThatAreUsedAgain) {
   EXPECT_TRUE(run(false, {0.0F, 1.0F}).passed()) << "a token that is certain repeats in any case";
   const Report repeating = run(false, even);
   ASSERT_FALSE(repeating.passed());
-  for (const Finding& finding : repeating.findings)
+  for (const Report::Finding& finding : repeating.findings)
     EXPECT_EQ(finding.verdict == Verdict::wrong, std::string_view(finding.clause) == "S10") << finding.clause;
   const Report ordered = check_strategy([] { return PromptLookupDrafter<>(); });
   EXPECT_THAT(ordered.to_string(), Not(HasSubstr("S10"))) << "it draws nothing";

@@ -159,46 +159,56 @@ TEST(CheckVerifier, StaysWithinWhatAnEngineCanDo) {
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
   EXPECT_TRUE(violations.empty()) << violations.front();
 }
-TEST(CheckVerifier, FindsARowTooManyInTheCache) {
-  EXPECT_EQ(of(check_toy({.keep = 1}), "wrong drafts are rolled back"), Verdict::wrong);
-}
-TEST(CheckVerifier, FindsARowTooFewInTheCache) {
-  EXPECT_EQ(of(check_toy({.keep = -1}), "right drafts"), Verdict::wrong);
-}
-TEST(CheckVerifier, FindsRowsOfAVoidPass) {
-  const Report report = check_toy({.keeps_void_rows = true});
-  EXPECT_EQ(of(report, "right drafts"), Verdict::exact);
-  EXPECT_EQ(of(report, "a void pass, then the same again"), Verdict::wrong);
-}
-TEST(CheckVerifier, FindsStateThatIsNotRestoredBeforeAPassWithoutDraft) {
-  const Report report = check_toy({.late_rollback = true});
-  EXPECT_EQ(of(report, "wrong drafts are rolled back"), Verdict::exact);
-  EXPECT_EQ(of(report, "a pass without draft just after an accepting one"), Verdict::wrong);
-}
-TEST(CheckVerifier, FindsASamplerThatAdvancesForEveryRow) {
+struct Planted {
+  const char* name;
+  Wrong fault;
+  const char* wrong;            ///< the finding that shows it
+  const char* exact = nullptr;  ///< one that does not
+  bool sampled = false;
+};
+struct CheckVerifierFinds : ::testing::TestWithParam<Planted> {};
+TEST_P(CheckVerifierFinds, APlantedFault) {
+  const auto& [name, fault, wrong, exact, sampled] = GetParam();
   VerifierCheck check;
-  check.sampled = true;
-  const Report report = check_toy({.samples_all_rows = true}, check);
-  EXPECT_EQ(of(report, "plain decoding again"), Verdict::exact);
-  EXPECT_EQ(of(report, "wrong drafts are rolled back"), Verdict::wrong);
+  check.sampled = sampled;
+  const Report report = check_toy(fault, check);
+  EXPECT_EQ(of(report, wrong), Verdict::wrong);
+  EXPECT_EQ(of(check_toy({}, check), wrong), Verdict::exact) << "without the fault";
+  if (exact != nullptr) {
+    EXPECT_EQ(of(report, exact), Verdict::exact);
+  }
 }
-TEST(CheckVerifier, FindsASamplerThatRemembersAVoidPass) {
-  VerifierCheck check;
-  check.sampled = true;
-  EXPECT_EQ(of(check_toy({.sampler_keeps_void = true}, check), "a void pass, then the same again"), Verdict::wrong);
-  EXPECT_EQ(of(check_toy({}, check), "a void pass, then the same again"), Verdict::exact);
-}
-TEST(CheckVerifier, FindsPendingTokensThatWereNotRun) {
-  EXPECT_EQ(of(check_toy({.first_pending_only = true}), "several pending tokens"), Verdict::wrong);
-}
-TEST(CheckVerifier, FindsATruncateThatKeepsTooMuch) {
-  EXPECT_EQ(of(check_toy({.truncates_one_short = true}), "truncate(), then the same again"), Verdict::wrong);
-}
-TEST(CheckVerifier, FindsAnEngineThatDoesNotSurviveAFailure) {
-  const Report report = check_toy({.dies_of_failures = true});
-  EXPECT_EQ(of(report, "a failed pass, then the same again"), Verdict::wrong);
-  EXPECT_EQ(of(report, "everything mixed"), Verdict::exact);
-}
+INSTANTIATE_TEST_SUITE_P(
+    Faults, CheckVerifierFinds,
+    ::testing::Values(
+        Planted{"ARowTooMany", {.keep = 1}, "wrong drafts are rolled back"},
+        Planted{"ARowTooFew", {.keep = -1}, "right drafts"},
+        Planted{"RowsOfAVoidPass", {.keeps_void_rows = true}, "a void pass, then the same again", "right drafts"},
+        Planted{"StateNotRestoredBeforeAPassWithoutDraft",
+                {.late_rollback = true},
+                "a pass without draft just after an accepting one",
+                "wrong drafts are rolled back"},
+        Planted{"ASamplerThatAdvancesForEveryRow",
+                {.samples_all_rows = true},
+                "wrong drafts are rolled back",
+                "plain decoding again",
+                true},
+        Planted{"ASamplerThatRemembersAVoidPass",
+                {.sampler_keeps_void = true},
+                "a void pass, then the same again",
+                nullptr,
+                true},
+        Planted{"PendingTokensThatWereNotRun", {.first_pending_only = true}, "several pending tokens"},
+        Planted{"ATruncateThatKeepsTooMuch", {.truncates_one_short = true}, "truncate(), then the same again"},
+        Planted{"AnEngineThatDoesNotSurviveAFailure",
+                {.dies_of_failures = true},
+                "a failed pass, then the same again",
+                "everything mixed"},
+        Planted{"AnEngineThatKeepsARefusedAnchor",
+                {.keeps_the_anchor = true},
+                "the first pick refused, nothing committed"}),
+    [](const auto& planted) { return std::string(planted.param.name); });
+
 TEST(CheckVerifier, FindsASpanThatIsTooShort) {
   const Report report = check_toy({.short_span = true});
   EXPECT_EQ(of(report, "right drafts"), Verdict::wrong);
@@ -244,10 +254,6 @@ TEST(CheckVerifier, ReportsAnEngineThatAnswersWithErrors) {
   const Report report = check_verifier([&](TokenSpan tokens) { return ScriptedVerifier(options, tokens); }, prompt);
   EXPECT_EQ(report.verdict(), Verdict::wrong);
   EXPECT_THAT(report.to_string(), HasSubstr("verify() failed"));
-}
-TEST(CheckVerifier, FindsAnEngineThatKeepsARefusedAnchor) {
-  EXPECT_EQ(of(check_toy({.keeps_the_anchor = true}), "the first pick refused, nothing committed"), Verdict::wrong);
-  EXPECT_EQ(of(check_toy({}), "the first pick refused, nothing committed"), Verdict::exact);
 }
 TEST(CheckVerifier, StaysWithinTheContextOfTheEngine) {
   ScriptedOptions options;

@@ -103,9 +103,20 @@ TEST(ScriptedVerifier, TruncatesItsSamplerWithTheSequence) {
   EXPECT_TRUE(std::equal(again.begin(), again.end(), first.begin() + 5));
 }
 
+using Engine = ScriptedVerifier;
+
+Tokens batch(auto... tokens) { return {tokens...}; }
+/// Runs a pass, and reads its picks at these rows in this order.
+void run(Engine& engine, const Tokens& batch, std::size_t drafted, auto... rows) {
+  [[maybe_unused]] auto picks = engine.verify(batch, drafted);
+  (static_cast<void>((*picks)[static_cast<std::size_t>(rows)]), ...);
+}
+void commit(Engine& engine, std::size_t keep) { static_cast<void>(engine.commit(keep)); }
+void restore(Engine& engine, std::size_t accepted) { static_cast<void>(engine.restore(accepted)); }
+
 struct Breach {
   const char* clause;
-  void (*make)(ScriptedVerifier&);
+  void (*make)(Engine&);
 };
 struct ScriptedVerifierRecords : ::testing::TestWithParam<Breach> {};
 TEST_P(ScriptedVerifierRecords, ABreachOfTheContract) {
@@ -119,78 +130,29 @@ TEST_P(ScriptedVerifierRecords, ABreachOfTheContract) {
   GetParam().make(engine);
   EXPECT_THAT(engine.violations(), Contains(HasSubstr(GetParam().clause)));
 }
-INSTANTIATE_TEST_SUITE_P(
-    Breaches, ScriptedVerifierRecords,
-    ::testing::Values(Breach{"read in order",
-                             [](ScriptedVerifier& e) {
-                               static_cast<void>((*e.verify(Tokens{3, 4}, 1))[1]);
-                             }},
-                      Breach{"each once",
-                             [](ScriptedVerifier& e) {
-                               auto picks = *e.verify(Tokens{3, 4}, 1);
-                               static_cast<void>(picks[0] + picks[0]);
-                             }},
-                      Breach{"after the first that disagrees",
-                             [](ScriptedVerifier& e) {
-                               auto picks = *e.verify(Tokens{3, 9}, 1);
-                               static_cast<void>(picks[0]);
-                               static_cast<void>(picks[1]);
-                             }},
-                      Breach{"past the end",
-                             [](ScriptedVerifier& e) {
-                               auto picks = *e.verify(Tokens{3, 4}, 1);
-                               for (std::size_t i = 0; i < 3; ++i) static_cast<void>(picks[i]);
-                             }},
-                      Breach{"after the token that ended",
-                             [](ScriptedVerifier& e) {
-                               auto picks = *e.verify(Tokens{3, 4}, 1);
-                               for (std::size_t i = 0; i < 2; ++i) static_cast<void>(picks[i]);
-                               static_cast<void>(e.commit(1));
-                             }},
-                      Breach{"a pass that is over",
-                             [](ScriptedVerifier& e) {
-                               auto picks = *e.verify(Tokens{3, 4}, 1);
-                               static_cast<void>(e.verify(Tokens{3, 4}, 1));
-                               static_cast<void>(picks[0]);
-                             }},
-                      Breach{"does not continue",
-                             [](ScriptedVerifier& e) {
-                               static_cast<void>((*e.verify(Tokens{3}, 0))[0]);
-                               static_cast<void>(e.commit(1));
-                               static_cast<void>(e.verify(Tokens{77}, 0));
-                             }},
-                      Breach{"V1", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3}, 1)); }},
-                      Breach{"V4", [](ScriptedVerifier& e) { static_cast<void>(e.commit(1)); }},
-                      Breach{"V4",
-                             [](ScriptedVerifier& e) {
-                               static_cast<void>((*e.verify(Tokens{3, 4}, 1))[0]);
-                               static_cast<void>(e.commit(3));
-                             }},
-                      Breach{"than there were picks",
-                             [](ScriptedVerifier& e) {
-                               static_cast<void>(e.verify(Tokens{3, 4}, 1));
-                               static_cast<void>(e.commit(1));
-                             }},
-                      Breach{"max_rows",
-                             [](ScriptedVerifier& e) {
-                               static_cast<void>(e.verify(Tokens{3, 4, 5, 6, 7}, 2));
-                             }},
-                      Breach{"max_depth",
-                             [](ScriptedVerifier& e) {
-                               static_cast<void>(e.verify(Tokens{3, 4, 5, 6}, 3));
-                             }},
-                      Breach{"max_context",
-                             [](ScriptedVerifier& e) {
-                               e.prefill(Tokens{3, 4, 5, 6}), static_cast<void>(e.verify(Tokens{7, 8}, 1));
-                             }},
-                      Breach{"max_rollback",
-                             [](ScriptedVerifier& e) {
-                               static_cast<void>((*e.verify(Tokens{3, 9, 9, 9}, 3))[0]);
-                               static_cast<void>(e.commit(1));
-                             }},
-                      Breach{"allowed_widths", [](ScriptedVerifier& e) {
-                               static_cast<void>(e.verify(Tokens{3, 4, 5, 6, 7}, 1));
-                             }}));
+const std::vector<Breach> breaches = {
+    {"read in order", [](Engine& e) { run(e, batch(3, 4), 1, 1); }},
+    {"each once", [](Engine& e) { run(e, batch(3, 4), 1, 0, 0); }},
+    {"after the first that disagrees", [](Engine& e) { run(e, batch(3, 9), 1, 0, 1); }},
+    {"past the end", [](Engine& e) { run(e, batch(3, 4), 1, 0, 1, 2); }},
+    {"after the token that ended", [](Engine& e) { run(e, batch(3, 4), 1, 0, 1), commit(e, 1); }},
+    {"a pass that is over",
+     [](Engine& e) {
+       auto picks = *e.verify(Tokens{3, 4}, 1);
+       run(e, batch(3, 4), 1);
+       static_cast<void>(picks[0]);
+     }},
+    {"does not continue", [](Engine& e) { run(e, batch(3), 0, 0), commit(e, 1), run(e, batch(77), 0); }},
+    {"V1", [](Engine& e) { run(e, batch(3), 1); }},
+    {"V4", [](Engine& e) { commit(e, 1); }},
+    {"V4", [](Engine& e) { run(e, batch(3, 4), 1, 0), commit(e, 3); }},
+    {"than there were picks", [](Engine& e) { run(e, batch(3, 4), 1), commit(e, 1); }},
+    {"max_rows", [](Engine& e) { run(e, batch(3, 4, 5, 6, 7), 2); }},
+    {"max_depth", [](Engine& e) { run(e, batch(3, 4, 5, 6), 3); }},
+    {"max_context", [](Engine& e) { e.prefill(batch(3, 4, 5, 6)), run(e, batch(7, 8), 1); }},
+    {"max_rollback", [](Engine& e) { run(e, batch(3, 9, 9, 9), 3, 0), commit(e, 1); }},
+    {"allowed_widths", [](Engine& e) { run(e, batch(3, 4, 5, 6, 7), 1); }}};
+INSTANTIATE_TEST_SUITE_P(Breaches, ScriptedVerifierRecords, ::testing::ValuesIn(breaches));
 
 TEST(ScriptedVerifier, FailsHalfWayAndRecovers) {
   ScriptedOptions options = counting();
@@ -380,43 +342,18 @@ TEST_P(ScriptedCheckpointsRecord, ABreachOfTheContract) {
   GetParam().make(engine);
   EXPECT_THAT(engine.violations(), Contains(HasSubstr(GetParam().clause)));
 }
-INSTANTIATE_TEST_SUITE_P(Breaches, ScriptedCheckpointsRecord,
-                         ::testing::Values(Breach{"no snapshot() before it",
-                                                  [](ScriptedVerifier& e) {
-                                                    static_cast<void>(e.verify(Tokens{3, 4}, 1));
-                                                  }},
-                                           Breach{"kept whole, or restored",
-                                                  [](ScriptedVerifier& e) {
-                                                    e.snapshot();
-                                                    static_cast<void>((*e.verify(Tokens{3, 9}, 1))[0]);
-                                                    static_cast<void>(e.commit(1));
-                                                  }},
-                                           Breach{"committed, not restored",
-                                                  [](ScriptedVerifier& e) {
-                                                    e.snapshot();
-                                                    auto picks = *e.verify(Tokens{3, 4}, 1);
-                                                    static_cast<void>(picks[0] + picks[1]);
-                                                    static_cast<void>(e.restore(2));
-                                                  }},
-                                           Breach{"that a snapshot() came before",
-                                                  [](ScriptedVerifier& e) {
-                                                    static_cast<void>((*e.verify(Tokens{3}, 0))[0]);
-                                                    static_cast<void>(e.restore(0));
-                                                  }},
-                                           Breach{"does not continue",
-                                                  [](ScriptedVerifier& e) {
-                                                    e.snapshot();
-                                                    static_cast<void>((*e.verify(Tokens{3, 9}, 1))[0]);
-                                                    static_cast<void>(e.restore(1));
-                                                    static_cast<void>(e.verify(Tokens{4}, 0));
-                                                  }},
-                                           Breach{"max_replay", [](ScriptedVerifier& e) {
-                                                    e.snapshot();
-                                                    static_cast<void>((*e.verify(Tokens{3, 9}, 1))[0]);
-                                                    static_cast<void>(e.restore(1));
-                                                    e.snapshot();
-                                                    static_cast<void>(e.verify(Tokens{3, 4, 5}, 1));
-                                                  }}));
+const std::vector<Breach> checkpoint_breaches = {
+    {"no snapshot() before it", [](Engine& e) { run(e, batch(3, 4), 1); }},
+    {"kept whole, or restored", [](Engine& e) { e.snapshot(), run(e, batch(3, 9), 1, 0), commit(e, 1); }},
+    {"committed, not restored", [](Engine& e) { e.snapshot(), run(e, batch(3, 4), 1, 0, 1), restore(e, 2); }},
+    {"that a snapshot() came before", [](Engine& e) { run(e, batch(3), 0, 0), restore(e, 0); }},
+    {"does not continue",
+     [](Engine& e) { e.snapshot(), run(e, batch(3, 9), 1, 0), restore(e, 1), run(e, batch(4), 0); }},
+    {"max_replay", [](Engine& e) {
+       e.snapshot(), run(e, batch(3, 9), 1, 0), restore(e, 1);
+       e.snapshot(), run(e, batch(3, 4, 5), 1);
+     }}};
+INSTANTIATE_TEST_SUITE_P(Breaches, ScriptedCheckpointsRecord, ::testing::ValuesIn(checkpoint_breaches));
 
 TEST(ScriptedCandidates, BeginWithTheGreedyPickAndRankEveryTokenOnce) {
   ScriptedOptions options;

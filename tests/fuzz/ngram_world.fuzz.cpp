@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Build with clang++ -fsanitize=fuzzer,address,undefined. The same body as tests/property/hostile_rows.test.cpp.
+// Build with clang++ -fsanitize=fuzzer,address,undefined. The same body as tests/property/ngram_world.test.cpp.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -8,13 +8,13 @@
 #include <string>
 
 #include "support/choices.hpp"
-#include "support/hostile_rows.hpp"
+#include "support/ngram_world.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   reprise::testing::Choices choices{std::span<const std::uint8_t>(data, size)};
-  const std::string fault = reprise::testing::HostileRowsRun(choices).run();
-  if (!fault.empty()) {
-    std::fputs(fault.c_str(), stderr);
+  const std::string difference = reprise::testing::run_ngram_world(choices).fault;
+  if (!difference.empty()) {
+    std::fputs(difference.c_str(), stderr);
     std::abort();
   }
   return 0;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NextTokenCounts and RankedRows have in common.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "support/table_kinds.hpp"
+
+namespace reprise::shared_tables_test {
+namespace {
+
+using testing::Random;
+using testing::table_of;
+
+template <class Kind>
+class SharedTable : public ::testing::Test {};
+using Kinds = ::testing::Types<testing::CountTables, testing::RowTables>;
+TYPED_TEST_SUITE(SharedTable, Kinds);
+
+TYPED_TEST(SharedTable, TakesTheBytesOfItsOption) {
+  using Table = typename TypeParam::Table;
+  EXPECT_EQ(typename TypeParam::Options().max_bytes, std::size_t{4} << 20);
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{100}, std::size_t{1000}, std::size_t{4} << 20})
+    EXPECT_EQ(Table::make({.max_bytes = bytes}).value().memory_bytes(), bytes / 64 * 64);
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{63}}) {
+    const auto small = Table::make({.max_bytes = bytes});
+    ASSERT_FALSE(small);
+    EXPECT_EQ(small.error().code, ErrorCode::size_out_of_range);
+    EXPECT_EQ(small.error().value, bytes);
+    EXPECT_EQ(small.error().limit, 64U);
+  }
+}
+
+/// With the key 0, the plain hash of token 0 is 0. Contexts that contain this token must still differ.
+TYPED_TEST(SharedTable, TellsContextsWithTokenZeroApartUnderKeyZero) {
+  auto table = table_of<TypeParam>(64, 0, 0);
+  TypeParam::teach(table, 5, 1);
+  TypeParam::teach(table, 0, 2);
+  EXPECT_TRUE(TypeParam::knows(table, 5));
+  EXPECT_TRUE(TypeParam::knows(table, 0));
+  EXPECT_FALSE(TypeParam::knows(table, 0, 5));
+  EXPECT_FALSE(TypeParam::knows(table, 5, 0));
+  EXPECT_FALSE(TypeParam::knows(table, 0, 0));
+}
+
+TYPED_TEST(SharedTable, IsCopied) {
+  auto table = table_of<TypeParam>(64, 300);
+  auto copy = table.copy();
+  ASSERT_TRUE(copy);
+  EXPECT_TRUE(TypeParam::same(*copy, table));
+  EXPECT_EQ(copy->options(), table.options());
+  Random one(1);
+  Random two(1);
+  TypeParam::teach(*copy, one, 10);
+  EXPECT_FALSE(TypeParam::same(*copy, table)) << "a copy has its own memory";
+  TypeParam::teach(table, two, 10);
+  EXPECT_TRUE(TypeParam::same(*copy, table)) << "both go on alike";
+}
+
+TYPED_TEST(SharedTable, IsMoved) {
+  auto table = table_of<TypeParam>(64, 300);
+  const auto copy = table.copy().value();
+  auto moved = std::move(table);
+  EXPECT_TRUE(TypeParam::same(copy, moved));
+  EXPECT_EQ(moved.options(), copy.options());
+  EXPECT_EQ(table.memory_bytes(), 0U);  // NOLINT(bugprone-use-after-move)
+  TypeParam::teach(table, 1, 2);
+  EXPECT_FALSE(TypeParam::knows(table, 1));
+  typename TypeParam::Table assigned;
+  assigned = std::move(moved);
+  EXPECT_TRUE(TypeParam::same(copy, assigned));
+  EXPECT_EQ(assigned.options(), copy.options());
+  EXPECT_EQ(moved.lines(), 0U);  // NOLINT(bugprone-use-after-move)
+}
+
+TYPED_TEST(SharedTable, IsLikeANewOneWhenCleared) {
+  auto table = table_of<TypeParam>(64, 300);
+  table.clear();
+  EXPECT_TRUE(TypeParam::same(table, table_of<TypeParam>(64)));
+}
+
+TYPED_TEST(SharedTable, WithoutLinesKeepsNothing) {
+  typename TypeParam::Table none;
+  Random random(1);
+  TypeParam::teach(none, random, 10);
+  TypeParam::teach(none, 1, 2);
+  none.prefetch(1);
+  none.prefetch(1, 2);
+  none.clear();
+  EXPECT_FALSE(TypeParam::knows(none, 1));
+  EXPECT_FALSE(TypeParam::knows(none, 1, 2));
+  EXPECT_EQ(none.memory_bytes(), 0U);
+  EXPECT_TRUE(none.copy());
+}
+
+TYPED_TEST(SharedTable, MergedWithAnEmptyOneDoesNotChange) {
+  auto table = table_of<TypeParam>(16, 100);
+  auto empty = table_of<TypeParam>(16);
+  const auto before = table.copy().value();
+  ASSERT_TRUE(table.merge(empty));
+  EXPECT_TRUE(TypeParam::same(table, before));
+  ASSERT_TRUE(empty.merge(table));
+  EXPECT_TRUE(TypeParam::same(empty, before));
+}
+
+TYPED_TEST(SharedTable, IsMergedOnlyWithOneOfItsKeyAndSize) {
+  auto table = table_of<TypeParam>(2, 1, 1);
+  const auto before = table.copy().value();
+  for (const auto& [lines, key] : {std::pair<std::size_t, std::uint64_t>{2, 2}, {1, 1}, {3, 1}}) {
+    const auto merged = table.merge(table_of<TypeParam>(lines, 3, key));
+    ASSERT_FALSE(merged);
+    EXPECT_EQ(merged.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(merged.error().value, lines);
+    EXPECT_EQ(merged.error().limit, 2U);
+    EXPECT_TRUE(TypeParam::same(table, before)) << "nothing was merged";
+  }
+}
+
+}  // namespace
+}  // namespace reprise::shared_tables_test

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file Checks that every drafter passes that learns from top-k rows.
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reprise/testing/check_strategy.hpp"
+#include "reprise/testing/lossless.hpp"
+#include "reprise/testing/random.hpp"
+#include "support/ranked_rounds.hpp"
+#include "support/transformer_engine.hpp"
+
+namespace reprise::testing {
+
+/// Checks the contract of strategies under budgets of every kind, without top-k rows and with them.
+template <class Make>
+void expect_contract_with_rows(Make make, const DraftBudget& whole, Token vocabulary = 6) {
+  for (const DraftBudget& budget : {whole, DraftBudget{}, DraftBudget{.max_depth = 3}, DraftBudget{.max_leaves = 3},
+                                    DraftBudget{.shape = DraftShape::chain}}) {
+    const StrategyCheck check{.runs = 4, .budget = budget};
+    const Report plain = check_strategy(make, check);
+    EXPECT_TRUE(plain.passed()) << plain.to_string();
+    const auto revealing = [&] { return Revealing(make(), RankedText{.order = 2, .vocabulary = vocabulary}); };
+    const Report with_rows = check_strategy(revealing, check);
+    EXPECT_TRUE(with_rows.passed()) << with_rows.to_string();
+  }
+}
+
+/// Decodes with a transformer, greedily and with samples, in chains and trees. The text must be that of plain decoding.
+template <class Strategy>
+void expect_lossless_on_transformer(const Strategy& strategy, const DraftBudget& budget = {}) {
+  const Transformer model;
+  for (const bool sampled : {false, true})
+    for (const std::size_t leaves : {std::size_t{1}, std::size_t{4}, unlimited}) {
+      TransformerOptions engine;
+      engine.sampler.sampled = sampled;
+      engine.sampler.temperature = 0.5F;
+      engine.sampler.candidates = 8;
+      engine.capabilities.max_leaves = leaves;
+      const auto make = [&](TokenSpan tokens) { return TransformerEngine(model, tokens, engine); };
+      const Limits limits{.max_tokens = 150, .draft = budget};
+      const auto report = compare_lossless(make, std::vector<Token>{1, 2, 3, 4, 5}, limits, strategy);
+      EXPECT_TRUE(report.identical()) << report.message;
+      EXPECT_GT(report.drafted.statistics.accepted, leaves > 4 ? 10U : 0U);
+    }
+}
+
+/// Returns a number of the tokens and parents of a draft, and of the number `before`.
+inline std::uint64_t digest_of(const std::vector<DraftNode>& nodes, std::uint64_t before) {
+  for (const DraftNode& node : nodes)
+    before = mix(before ^ static_cast<std::uint32_t>(node.token) ^
+                 std::uint64_t{static_cast<std::uint16_t>(node.parent)} << 32);
+  return mix(before ^ nodes.size());
+}
+
+}  // namespace reprise::testing
