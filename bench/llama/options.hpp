@@ -55,11 +55,7 @@ struct Options {
   std::size_t pass_times = 0;           ///< passes of each shape to record; 0: none
   bool flips = false;
   Format format = Format::table;
-  std::string output;                        ///< a file; empty: standard output
-  std::string report;                        ///< a file for the page about --compare; empty: none
-  std::vector<std::string> report_sessions;  ///< ids of sessions to show on the page
-  bool statistics = false;
-  bool quiet = false;
+  std::string output;  ///< a file; empty: standard output
   bool help = false;
   bool version = false;
 };

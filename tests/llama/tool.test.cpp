@@ -75,10 +75,9 @@ class LlamaTool : public testing::FolderTest {
 };
 
 TEST_F(LlamaTool, WritesTheSameAnswerWhateverTheStrategy) {
-  ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "40", "--strategy", "none", "--quiet"}), exit_done);
+  ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "40", "--strategy", "none"}), exit_done);
   const std::string plain = out();
   EXPECT_THAT(plain, Not(IsEmpty()));
-  EXPECT_THAT(error(), IsEmpty());
   for (const char* strategy : {"ngram", "hf", "copy", "hostile"}) {
     ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "40", "--strategy", strategy}), exit_done) << error();
     EXPECT_EQ(out(), plain) << strategy;
@@ -89,7 +88,7 @@ TEST_F(LlamaTool, WritesTheSameAnswerWhateverTheStrategy) {
 TEST_F(LlamaTool, DrawsTheSameAnswerWithTheSameSeedAndAnotherWithAnother) {
   const auto drawn = [&](const char* seed, const char* strategy) {
     EXPECT_EQ(run({"--prompt", "abcabc", "--max-tokens", "30", "--temperature", "1.5", "--seed", seed, "--strategy",
-                   strategy, "--quiet"}),
+                   strategy}),
               exit_done);
     return out();
   };
@@ -101,7 +100,7 @@ TEST_F(LlamaTool, FollowsAGrammarWithDraftsAndWithout) {
   const std::string grammar = file("g.gbnf", "alternate even and odd");
   for (const char* temperature : {"0", "1.5"}) {
     const auto made = [&](const char* strategy, bool guided) {
-      std::vector<std::string> arguments = {"--prompt",   "abcabcabc", "--max-tokens",  "40",       "--quiet",
+      std::vector<std::string> arguments = {"--prompt",   "abcabcabc", "--max-tokens",  "40",
                                             "--strategy", strategy,    "--temperature", temperature};
       if (guided) arguments.insert(arguments.end(), {"--grammar", grammar});
       EXPECT_EQ(run(arguments), exit_done) << error();
