@@ -5,10 +5,8 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <sstream>
 #include <vector>
 
-#include "common/json_writer.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
 
@@ -35,6 +33,28 @@ std::vector<std::size_t> drawn_rows(const CurvePoint& point, const RowCounts& to
         std::find(larger.begin(), larger.end(), i) != larger.end())
       rows.push_back(i);
   return rows;
+}
+
+/// A bar up to `share` of `width` columns, with a mark at `marked` of them.
+std::string bar_and_mark(double share, double marked, std::size_t width, bool unicode) {
+  const auto column = [&](double of) {
+    return static_cast<std::size_t>(std::llround(of * static_cast<double>(width)));
+  };
+  const std::size_t filled = column(share);
+  const std::size_t mark = std::min(column(marked), width);
+  std::string text;
+  for (std::size_t i = 0; i <= std::max(filled, mark); ++i) {
+    if (i == mark) {
+      text += unicode ? "│" : "|";
+    } else if (i < filled) {
+      text += unicode ? "█" : "#";
+    } else if (i != filled) {
+      text += " ";
+    } else if (i < mark) {
+      text += " ";
+    }
+  }
+  return text;
 }
 
 void write_end(std::ostream& out, const CurvePoint& end, const RowCounts& told, std::size_t width, bool unicode) {
@@ -81,10 +101,8 @@ void write_errors(std::ostream& out, std::span<const CurvePoint> points, const R
 
 }  // namespace
 
-std::string curve_json(std::span<const CurvePoint> points, const RowCounts& counted) {
-  std::ostringstream text;
-  tools::JsonWriter json(text);
-  json.begin_array();
+void write_curve_json(tools::JsonWriter& json, std::span<const CurvePoint> points, const RowCounts& counted) {
+  json.key("curve").begin_array();
   for (const CurvePoint& point : points) {
     json.begin_object().member("passes", point.passes).member("context", point.context);
     json.key("learned").begin_array();
@@ -99,7 +117,6 @@ std::string curve_json(std::span<const CurvePoint> points, const RowCounts& coun
     json.member("largest_error_rows", worst).end();
   }
   json.end();
-  return text.str();
 }
 
 void write_curve(std::ostream& out, const SeedRow& row, const std::string& title, const TableStyle& style) {

@@ -34,11 +34,10 @@ TEST(Options, AreTheDefaultsWithoutArguments) {
   EXPECT_THAT(options.strategies, IsEmpty());
   EXPECT_THAT(options.costs, IsEmpty());
   EXPECT_THAT(options.traces, IsEmpty());
-  EXPECT_EQ(options.format, Format::table);
+  EXPECT_FALSE(options.json);
   EXPECT_EQ(options.limit, unlimited);
   EXPECT_EQ(options.threads, 1U);
   EXPECT_FALSE(options.by_category || options.list || options.help || options.version);
-  EXPECT_FALSE(options.reasons || options.reliability);
   EXPECT_THAT(options.controls, IsEmpty());
   EXPECT_EQ(options.settings.max_nodes, 32U);
   EXPECT_TRUE(options.settings.trees);
@@ -54,20 +53,19 @@ TEST(Options, HoldWhatTheArgumentsSay) {
   EXPECT_THAT(options.costs, ElementsAre("linear:1"));
   EXPECT_THAT(options.traces, ElementsAre("a.jsonl", "b.jsonl"));
   EXPECT_TRUE(options.by_category);
-  EXPECT_EQ(options.format, Format::json);
+  EXPECT_TRUE(options.json);
   EXPECT_EQ(options.output, "x.json");
   EXPECT_EQ(options.limit, 5U);
   EXPECT_EQ(options.threads, 2U);
-  EXPECT_EQ(parse_options(Arguments{"--format", "csv"}).format, Format::csv);
   EXPECT_TRUE(parse_options(Arguments{"--list"}).list);
   EXPECT_TRUE(parse_options(Arguments{"-h"}).help);
   EXPECT_TRUE(parse_options(Arguments{"--version"}).version);
 }
 
 TEST(Options, HoldHowToReplay) {
-  const Options options = parse_options(Arguments{"--control", "cost", "--control=best:1..2", "--cost-known", "learned",
-                                                  "--noise", "0.25", "--seed=7", "--max-nodes", "11", "--shape",
-                                                  "chain", "--part", "b", "--reasons", "--reliability"});
+  const Options options =
+      parse_options(Arguments{"--control", "cost", "--control=best:1..2", "--cost-known", "learned", "--noise", "0.25",
+                              "--seed=7", "--max-nodes", "11", "--shape", "chain", "--part", "b"});
   std::vector<std::string> controls;
   for (const ControlSpec& spec : options.controls) controls.push_back(spec.text());
   EXPECT_THAT(controls, ElementsAre("cost", "best:1", "best:2"));
@@ -77,7 +75,6 @@ TEST(Options, HoldHowToReplay) {
   EXPECT_EQ(options.settings.max_nodes, 11U);
   EXPECT_FALSE(options.settings.trees);
   EXPECT_EQ(options.part, TracePart::b);
-  EXPECT_TRUE(options.reasons && options.reliability);
   EXPECT_TRUE(parse_options(Arguments{"--cost-known=told", "--shape=tree", "--part=a"}).settings.trees);
 }
 
@@ -118,8 +115,6 @@ TEST(Options, RefuseWhatHasNoEffect) {
               HasSubstr("--seed needs --cost-known learned or carried"));
   EXPECT_THAT(refused({"--cost-prior", "gpu-batch-1"}),
               HasSubstr("--cost-prior needs --cost-known learned, carried or assumed"));
-  EXPECT_THAT(refused({"--reasons", "--format", "json"}), HasSubstr("--reasons needs --format table"));
-  EXPECT_THAT(refused({"--format", "csv", "--reliability"}), HasSubstr("--format json always has it"));
 }
 
 TEST(Options, TakeEverythingBehindTwoDashesAsTraces) {
@@ -129,7 +124,7 @@ TEST(Options, TakeEverythingBehindTwoDashesAsTraces) {
 TEST(Options, RefuseWhatTheyDoNotKnow) {
   EXPECT_EQ(refused({"--foo"}), "there is no option --foo; see --help");
   EXPECT_THAT(refused({"-x"}), HasSubstr("no option -x"));
-  EXPECT_THAT(refused({"--format", "xml"}), HasSubstr("the choices are table, json and csv"));
+  EXPECT_THAT(refused({"--format", "xml"}), HasSubstr("the choices are table and json"));
   EXPECT_THAT(refused({"--memory", "future"}), HasSubstr("the choices are session and past"));
   EXPECT_THAT(refused({""}), HasSubstr("empty"));
 }
@@ -206,8 +201,6 @@ TEST(HelpText, NamesEveryOption) {
                            "--max-nodes N",
                            "--shape SHAPE",
                            "--part PART",
-                           "--reasons",
-                           "--reliability",
                            "--memory",
                            "--by-category",
                            "--ceiling",
