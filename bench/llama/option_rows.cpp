@@ -88,7 +88,6 @@ std::vector<Option> engine_rows(Options& o) {
   return {{"", "", "\nengine:\n"},
           {"--context", "N", "tokens (default 4096; 0: the model's training context)",
            whole(o.engine.context, 0, 1 << 30, a_whole_number)},
-          {"--batch", "N", "tokens of a prefill pass (default 512)", whole(o.engine.batch, 1, 1 << 20, a_whole_number)},
           {"--threads", "N", "threads of llama.cpp (default 2)", whole(o.engine.threads, 1, 1024, a_whole_number)},
           {"--leaves", "N", "drafts may be trees with up to N paths (default 1: chains)",
            whole(o.leaves, 1, 64, a_whole_number)},

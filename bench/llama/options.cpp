@@ -64,10 +64,6 @@ class Agreement {
     if (given_("--profile")) return make_room_for_profile();
     if (o_.batched) return agree_batched();
     o_.engine.sequences = static_cast<std::uint32_t>(o_.leaves);
-    if (o_.engine.batch < o_.leaves + 33)
-      throw InputError("--batch " + std::to_string(o_.engine.batch) +
-                       ": a pass has up to 33 rows, and one more for each leaf; give " +
-                       std::to_string(o_.leaves + 33) + " or more");
   }
 
  private:
@@ -135,12 +131,7 @@ class Agreement {
       given_.never_both("--sequences", other, "each is a run of its own");
     given_.never_both("--sequences", "--leaves", "its drafts are chains");
     given_.never_both("--sequences", "--memory", "its sessions run side by side, so none is in the past");
-    const std::size_t most = *std::max_element(o_.sequences.begin(), o_.sequences.end());
-    if (o_.engine.batch < most + 32)
-      throw InputError("--batch " + std::to_string(o_.engine.batch) +
-                       ": a pass has a row for each sequence, and up to 32 drafted rows of one of them; give " +
-                       std::to_string(most + 32) + " or more");
-    o_.engine.sequences = static_cast<std::uint32_t>(most);
+    o_.engine.sequences = static_cast<std::uint32_t>(*std::max_element(o_.sequences.begin(), o_.sequences.end()));
   }
 
   /// Sets the context for measuring: a cache per sequence, and llama.cpp counts the tokens of all sequences together.
@@ -150,8 +141,7 @@ class Agreement {
     o_.engine.sequences = static_cast<std::uint32_t>(most);
     if (!given_("--cache")) o_.engine.unified = false;
     if (!given_("--context")) o_.engine.context = static_cast<std::uint32_t>(most * (longest + 256));
-    if (!given_("--batch"))
-      o_.engine.batch = static_cast<std::uint32_t>(std::max<std::size_t>(512, (o_.most_drafted + 1) * most));
+    o_.engine.batch = static_cast<std::uint32_t>(std::max<std::size_t>(512, (o_.most_drafted + 1) * most));
   }
 
   void inputs() {

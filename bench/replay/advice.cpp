@@ -11,7 +11,7 @@
 namespace reprise::replay {
 namespace {
 
-constexpr std::size_t widths[] = {1, 2, 4, 8, 16, 32};
+constexpr std::size_t captured_widths[] = {1, 2, 4, 8, 16, 32};
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 /// The costs of all sessions of a replay, whatever the order of its jobs.
@@ -191,13 +191,13 @@ Change change(std::span<const SessionCost> before, std::span<const SessionCost> 
 
 AllowedWidths graph_widths() {
   AllowedWidths all;
-  for (const std::size_t width : widths) all.add(width);
+  for (const std::size_t width : captured_widths) all.add(width);
   return all;
 }
 
 std::string graph_widths_text() {
   std::string text;
-  for (const std::size_t width : widths) text += (text.empty() ? "" : ", ") + std::to_string(width);
+  for (const std::size_t width : captured_widths) text += (text.empty() ? "" : ", ") + std::to_string(width);
   return text;
 }
 

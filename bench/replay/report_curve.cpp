@@ -18,12 +18,6 @@ constexpr std::size_t widest_share_bar = 50;
 
 std::string fixed(double value) { return tools::significant(value, 6); }
 
-/// A relative error with its sign, in percent.
-std::string percent(double error) {
-  const std::string text = tools::decimal(100 * error, 1) + "%";
-  return error < 0 ? text : "+" + text;
-}
-
 /// The row counts to draw: all small ones, some larger ones, and those that told uses.
 std::vector<std::size_t> drawn_rows(const CurvePoint& point, const RowCounts& told) {
   constexpr std::array<std::size_t, 5> larger = {12, 16, 20, 24, 28};
@@ -72,11 +66,11 @@ void write_end(std::ostream& out, const CurvePoint& end, const RowCounts& told, 
              "      bar: learned, " + std::string(unicode ? "│" : "|") + ": true");
   for (const std::size_t rows : drawn) {
     const CurvePoint::Row& row = end.rows[rows - 1];
-    table.line(
-        {std::to_string(rows), tools::decimal(row.actual, 3), tools::decimal(row.learned, 3), percent(row.error())},
-        std::string(" ") + (told.common(rows) ? "*" : " ") + (row.uncertain ? "?" : " ") + "  " +
-            bar_and_mark(std::min(row.learned / most, 1.0), row.actual / most, width, unicode) +
-            (row.learned > most ? ">" : ""));
+    table.line({std::to_string(rows), tools::decimal(row.actual, 3), tools::decimal(row.learned, 3),
+                tools::signed_percent(row.error())},
+               std::string(" ") + (told.common(rows) ? "*" : " ") + (row.uncertain ? "?" : " ") + "  " +
+                   bar_and_mark(std::min(row.learned / most, 1.0), row.actual / most, width, unicode) +
+                   (row.learned > most ? ">" : ""));
   }
   out << "  *: told sends it in 1% of its passes or more. ?: uncertain to the control.\n\n";
 }
@@ -93,8 +87,9 @@ void write_errors(std::ostream& out, std::span<const CurvePoint> points, const R
     const double share = most == 0 ? 0 : std::abs(error(point)) / most;
     for (auto i = static_cast<std::size_t>(std::llround(share * static_cast<double>(width))); i > 0; --i)
       bar += unicode ? "█" : "#";
-    table.line({tools::grouped(point.passes), std::to_string(point.worst_rows(told)), percent(error(point))},
-               bar.empty() ? "" : "    " + bar);
+    table.line(
+        {tools::grouped(point.passes), std::to_string(point.worst_rows(told)), tools::signed_percent(error(point))},
+        bar.empty() ? "" : "    " + bar);
   }
   out << "\n";
 }

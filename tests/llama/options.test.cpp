@@ -186,8 +186,6 @@ TEST(LlamaOptions, MakeRoomForManySequences) {
   EXPECT_TRUE(parsed({"--model", "m", "--profile", "p", "--cache", "unified"}).engine.unified);
   EXPECT_FALSE(parsed({"--model", "m", "--profile", "p", "--sequences", "2"}).batched);
   EXPECT_THAT(refused(with({"--sequences", "65"})), HasSubstr("from 1 to 64"));
-  EXPECT_THAT(refused(with({"--sequences", "8", "--batch", "39"})), HasSubstr("--batch 39: a pass has a row for each"));
-  EXPECT_EQ(refused(with({"--sequences", "8", "--batch", "40"})), "accepted");
   EXPECT_THAT(refused(with({"--chunk", "8"})), HasSubstr("--chunk is an option of --sequences"));
   EXPECT_THAT(refused(with({"--rules", "plain"})), HasSubstr("--rules is an option of --sequences"));
   EXPECT_THAT(refused(with({"--cache", "unified"})), HasSubstr("--cache is an option of --sequences and of --profile"));
@@ -241,7 +239,6 @@ TEST(LlamaOptions, RefuseWhatDoesNotGoTogether) {
   EXPECT_THAT(refused(with({"--pass-times", "9"})), HasSubstr("--pass-times is an option of --profile"));
   EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--pass-times", "6"}), HasSubstr("from 7 to 100000"));
   EXPECT_EQ(parsed({"--model", "m", "--profile", "p", "--pass-times", "7"}).pass_times, 7U);
-  EXPECT_THAT(refused(with({"--batch", "20"})), HasSubstr("--batch 20"));
   EXPECT_THAT(refused(with({"--record", "r", "--output", "r"})), HasSubstr("--output r: is given for something else"));
   EXPECT_THAT(refused({"--model", "m", "--prompts", "a", "p", "--output", "p"}), HasSubstr("--output p: is given"));
   EXPECT_EQ(refused(with({"--record", "r", "--output", "o"})), "accepted");
