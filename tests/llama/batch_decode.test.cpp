@@ -6,14 +6,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "batch_compare.hpp"
 #include "batch_engine.hpp"
 #include "common/input_error.hpp"
+#include "support/folder_test.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 #include "verdict.hpp"
 
@@ -21,7 +20,6 @@
 namespace reprise::llama::batch_decode_test {
 namespace {
 
-namespace fs = std::filesystem;
 using llama_stand_in::ModelText;
 using ::testing::AllOf;
 using ::testing::Each;
@@ -32,12 +30,10 @@ using Kind = BatchRule::Kind;
 const BatchRule every_rule[] = {{Kind::plain, 0}, {Kind::told, 0},  {Kind::learned, 0},
                                 {Kind::fixed, 1}, {Kind::fixed, 4}, {Kind::fixed, 8}};
 
-class BatchDecode : public ::testing::Test {
+class BatchDecode : public testing::FolderTest {
  protected:
-  BatchDecode() : folder_(fs::path(::testing::TempDir()) / ("batch-" + name())) {
+  BatchDecode() {
     llama_stand_in::settings() = {};
-    fs::create_directories(folder_);
-    options_.model = (folder_ / "model.gguf").string();
     options_.context = 2048;
     options_.sequences = 4;
     options_.batch = 64;
@@ -48,13 +44,10 @@ class BatchDecode : public ::testing::Test {
     EXPECT_EQ(llama_stand_in::settings().samplers, 0U);
     EXPECT_EQ(llama_stand_in::settings().contexts, 0U);
     llama_stand_in::settings() = {};
-    fs::remove_all(folder_);
   }
-  static std::string name() { return ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
-
   void load(const ModelText& text) {
     engine_ = {};
-    std::ofstream(options_.model, std::ios::binary) << text.text();
+    options_.model = write("model.gguf", text.text());
     engine_ = Engine::load(options_);
   }
   /// Sessions with prompts and answers of different lengths; every third has two turns.
@@ -97,7 +90,6 @@ class BatchDecode : public ::testing::Test {
     for (const BatchRule& rule : every_rule) expect_texts(decode(sessions, rule), sessions, rule.name());
   }
 
-  fs::path folder_;
   EngineOptions options_;
   Engine engine_;
   BatchSettings settings_{.sequences = 3, .chunk = 7};

@@ -206,11 +206,7 @@ TEST(LlamaOptions, RefuseWhatIsNoNumberOrOutOfBounds) {
               HasSubstr("--sequences 2,,3: expected whole numbers with commas between them, each from 1 to 64"));
 }
 
-TEST(LlamaOptions, RefuseWhatIsUnknownMissingOrGivenTwice) {
-  EXPECT_THAT(refused(with({"--wrong"})), HasSubstr("there is no option --wrong"));
-  EXPECT_THAT(refused(with({"--output"})), HasSubstr("--output needs a value"));
-  EXPECT_THAT(refused(with({"--raw=yes"})), HasSubstr("takes no value"));
-  EXPECT_THAT(refused(with({"--cost=linear:1", "--cost=linear:2"})), HasSubstr("given twice"));
+TEST(LlamaOptions, RefuseWhatIsUnknownOrMissing) {
   EXPECT_THAT(refused({"--prompt", "a"}), HasSubstr("--model is missing"));
   EXPECT_THAT(refused({"--model", "m"}), HasSubstr("nothing to generate"));
   EXPECT_THAT(refused(with({"--strategy", "magic"})), HasSubstr("there is no strategy magic; the choices are ngram"));

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <span>
 #include <sstream>
@@ -38,7 +36,7 @@ class LlamaTool : public testing::FolderTest {
  protected:
   LlamaTool() {
     llama_stand_in::settings() = {};
-    model_ = file("model.gguf", ModelText().text());
+    model_ = write("model.gguf", ModelText().text());
   }
   ~LlamaTool() override {
     EXPECT_EQ(llama_stand_in::settings().samplers, 0U);
@@ -46,8 +44,7 @@ class LlamaTool : public testing::FolderTest {
     llama_stand_in::settings() = {};
   }
 
-  std::string file(const std::string& file_name, const std::string& text) const { return write(file_name, text); }
-  std::string model(const ModelText& text) const { return file("other.gguf", text.text()); }
+  std::string model(const ModelText& text) const { return write("other.gguf", text.text()); }
 
   /// Runs the program with the test's model. Returns the exit status.
   int run(std::vector<std::string> arguments) {
@@ -59,12 +56,20 @@ class LlamaTool : public testing::FolderTest {
     error_.str("");
     return run_tool(arguments, {out_, error_});
   }
+  /// The JSON of a run that succeeds.
+  tools::Json json(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--format", "json"});
+    EXPECT_EQ(run(arguments), exit_done) << out_.str() << error_.str();
+    tools::Json json;
+    EXPECT_FALSE(parse_json(out_.str(), json)) << out_.str();
+    return json;
+  }
   [[nodiscard]] std::string out() const { return out_.str(); }
   [[nodiscard]] std::string error() const { return error_.str(); }
   std::string prompts() const {
-    return file("p.jsonl",
-                "{\"id\": \"a\", \"category\": \"one\", \"turns\": [\"abcabcabc\", \"abc again\"]}\n\n"
-                "{\"id\": \"b\", \"category\": \"two\", \"system\": \"short\", \"turns\": [\"x y z\"]}\n");
+    return write("p.jsonl",
+                 "{\"id\": \"a\", \"category\": \"one\", \"turns\": [\"abcabcabc\", \"abc again\"]}\n\n"
+                 "{\"id\": \"b\", \"category\": \"two\", \"system\": \"short\", \"turns\": [\"x y z\"]}\n");
   }
 
   std::string model_;
@@ -97,7 +102,7 @@ TEST_F(LlamaTool, DrawsTheSameAnswerWithTheSameSeedAndAnotherWithAnother) {
 }
 
 TEST_F(LlamaTool, FollowsAGrammarWithDraftsAndWithout) {
-  const std::string grammar = file("g.gbnf", "alternate even and odd");
+  const std::string grammar = write("g.gbnf", "alternate even and odd");
   for (const char* temperature : {"0", "1.5"}) {
     const auto made = [&](const char* strategy, bool guided) {
       std::vector<std::string> arguments = {"--prompt",   "abcabcabc", "--max-tokens",  "40",
@@ -122,9 +127,9 @@ TEST_F(LlamaTool, FollowsAGrammarWithDraftsAndWithout) {
 }
 
 TEST_F(LlamaTool, RefusesAGrammarThatCannotBeRead) {
-  EXPECT_EQ(run({"--prompt", "abc", "--grammar", file("g.gbnf", "nonsense")}), exit_bad_input);
+  EXPECT_EQ(run({"--prompt", "abc", "--grammar", write("g.gbnf", "nonsense")}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("g.gbnf: llama.cpp cannot read it"));
-  EXPECT_EQ(run({"--prompt", "abc", "--grammar", file("g.gbnf", "")}), exit_bad_input);
+  EXPECT_EQ(run({"--prompt", "abc", "--grammar", write("g.gbnf", "")}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("g.gbnf: the file is empty"));
   EXPECT_EQ(run({"--prompt", "abc", "--grammar", "none.gbnf"}), exit_bad_input);
 }
@@ -160,9 +165,7 @@ TEST(Draftings, HaveTheSizeOfTheirMethod) {
 }
 
 TEST_F(LlamaTool, WritesAComparisonAsJsonSessionBySession) {
-  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "8", "--compare", "--format", "json"}), exit_done);
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json)) << out();
+  const tools::Json json = this->json({"--prompts", prompts(), "--max-tokens", "8", "--compare"});
   const auto& sessions = *json.find("strategies")->array()->front().find("sessions")->array();
   ASSERT_EQ(sessions.size(), 2U);
   EXPECT_EQ(*sessions[0].find("id")->string(), "a");
@@ -179,13 +182,8 @@ double total(const tools::Json& json, std::size_t strategy, const char* field) {
 
 TEST_F(LlamaTool, ComparesUnderAGivenCurveWhateverTheMachine) {
   const auto compared = [&](const char* cost) {
-    EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "8", "--strategy", "ngram",
-                   "--strategy", "hf", "--strategy", "none", "--format", "json", "--cost", cost}),
-              exit_done)
-        << error();
-    tools::Json json;
-    EXPECT_FALSE(parse_json(out(), json)) << out();
-    return json;
+    return json({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "8", "--strategy", "ngram",
+                 "--strategy", "hf", "--strategy", "none", "--cost", cost});
   };
   for (const double slope : {0.0, 0.25}) {
     const tools::Json json = compared(slope == 0 ? "linear:0" : "linear:0.25");
@@ -214,12 +212,9 @@ TEST_F(LlamaTool, ComparesUnderAGivenCurveWhateverTheMachine) {
 }
 
 TEST_F(LlamaTool, ShowsTheRowsToMethodsThatLearnFromThem) {
-  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy",
-                 "token-recycling", "--format", "json"}),
-            exit_done);
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json)) << out();
-  EXPECT_GT(total(json, 0, "mat"), 1.0) << "without rows, its matrix stays empty";
+  const tools::Json one = json(
+      {"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy", "token-recycling"});
+  EXPECT_GT(total(one, 0, "mat"), 1.0) << "without rows, its matrix stays empty";
 }
 
 TEST_F(LlamaTool, DecodesManySequencesAndReportsEveryLane) {
@@ -228,11 +223,7 @@ TEST_F(LlamaTool, DecodesManySequencesAndReportsEveryLane) {
   ASSERT_EQ(run(arguments), exit_done) << out() << error();
   EXPECT_THAT(out(), AllOf(HasSubstr("up to 1 sequence at once"), HasSubstr("up to 2 sequences at once"),
                            HasSubstr("\ntold "), HasSubstr("verdict: identical\n")));
-  auto as_json = arguments;
-  as_json.insert(as_json.end(), {"--format", "json"});
-  ASSERT_EQ(run(as_json), exit_done) << error();
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json)) << out();
+  const tools::Json json = this->json(arguments);
   EXPECT_EQ(*json.find("partial")->boolean(), false);
   EXPECT_EQ(*json.find("cache")->string(), "unified");
   const auto& lanes = *json.find("lanes")->array();
@@ -258,7 +249,7 @@ TEST_F(LlamaTool, RefusesWhatManySequencesCannotDo) {
       << "by default, rules that need probabilities are left out";
   EXPECT_THAT(out(), Not(HasSubstr("\nlearned")));
   const std::string text(150, 'a');
-  const std::string prompt = file("long.jsonl", R"({"id": "a", "category": "c", "turns": [")" + text + "\"]}\n");
+  const std::string prompt = write("long.jsonl", R"({"id": "a", "category": "c", "turns": [")" + text + "\"]}\n");
   const std::vector<std::string> tight = {"--model",   model_, "--context",   "256",
                                           "--prompts", prompt, "--sequences", "2"};
   EXPECT_EQ(run_bare(tight), exit_done) << error();
@@ -271,37 +262,31 @@ TEST_F(LlamaTool, RefusesWhatManySequencesCannotDo) {
 }
 
 TEST_F(LlamaTool, LeavesThePastOfEachStrategyToTheNextSession) {
-  const std::string twice = file("twice.jsonl",
-                                 "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n"
-                                 "{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n");
+  const std::string twice = write("twice.jsonl",
+                                  "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n"
+                                  "{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n");
   const auto passes = [&](const char* memory) {
-    EXPECT_EQ(run({"--prompts",
-                   twice,
-                   "--max-tokens",
-                   "60",
-                   "--compare",
-                   "--leaves",
-                   "64",
-                   "--strategy",
-                   "ngram",
-                   "--strategy",
-                   "token-recycling",
-                   "--strategy",
-                   "racer",
-                   "--strategy",
-                   "token-table",
-                   "--strategy",
-                   "hf",
-                   "--cost",
-                   "linear:0",
-                   "--format",
-                   "json",
-                   "--memory",
-                   memory}),
-              exit_done)
-        << out() << error();
-    tools::Json json;
-    EXPECT_FALSE(parse_json(out(), json)) << out();
+    const tools::Json json = this->json({"--prompts",
+                                         twice,
+                                         "--max-tokens",
+                                         "60",
+                                         "--compare",
+                                         "--leaves",
+                                         "64",
+                                         "--strategy",
+                                         "ngram",
+                                         "--strategy",
+                                         "token-recycling",
+                                         "--strategy",
+                                         "racer",
+                                         "--strategy",
+                                         "token-table",
+                                         "--strategy",
+                                         "hf",
+                                         "--cost",
+                                         "linear:0",
+                                         "--memory",
+                                         memory});
     EXPECT_EQ(*json.find("memory")->string(), memory);
     std::vector<std::vector<double>> counts;
     for (const tools::Json& strategy : *json.find("strategies")->array()) {
@@ -334,10 +319,8 @@ std::string halves() {
   return text;
 }
 
-/// The passes of each session of the first strategy of a comparison, in JSON.
-std::vector<double> session_passes(const std::string& out) {
-  tools::Json json;
-  EXPECT_FALSE(parse_json(out, json)) << out;
+/// The passes of each session of the first strategy of a comparison.
+std::vector<double> session_passes(const tools::Json& json) {
   std::vector<double> passes;
   for (const tools::Json& session : *(*json.find("strategies")->array())[0].find("sessions")->array())
     passes.push_back(session.find("with")->find("statistics")->find("passes")->number()->value);
@@ -345,12 +328,11 @@ std::vector<double> session_passes(const std::string& out) {
 }
 
 TEST_F(LlamaTool, FillsMemoriesWithOneHalfOfTheSessionsAndMeasuresTheOther) {
-  const std::string sessions = file("halves.jsonl", halves());
+  const std::string sessions = write("halves.jsonl", halves());
   const auto passes = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"--prompts", sessions, "--max-tokens", "60", "--compare", "--cost", "linear:0",
-                               "--format", "json", "--memory", "past"});
-    EXPECT_EQ(run(more), exit_done) << out() << error();
-    return session_passes(out());
+    more.insert(more.begin(),
+                {"--prompts", sessions, "--max-tokens", "60", "--compare", "--cost", "linear:0", "--memory", "past"});
+    return session_passes(json(more));
   };
   const auto both = passes({});
   ASSERT_EQ(both.size(), 2U);
@@ -366,21 +348,17 @@ TEST_F(LlamaTool, FillsMemoriesWithOneHalfOfTheSessionsAndMeasuresTheOther) {
 }
 
 TEST_F(LlamaTool, RefusesAHalfWithoutSessions) {
-  const std::string one = file("one.jsonl", halves().substr(0, halves().find('\n')));
+  const std::string one = write("one.jsonl", halves().substr(0, halves().find('\n')));
   EXPECT_EQ(run({"--prompts", one, "--part", "b"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("--part b: none of the sessions belongs to this half"));
 }
 
 TEST_F(LlamaTool, RepeatsSessionsInACategoryOfTheirOwn) {
-  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "40", "--compare", "--memory", "past", "--cost", "linear:0",
-                 "--again", "1", "--format", "json"}),
-            exit_done)
-      << out() << error();
-  const auto passes = session_passes(out());
+  const tools::Json json = this->json({"--prompts", prompts(), "--max-tokens", "40", "--compare", "--memory", "past",
+                                       "--cost", "linear:0", "--again", "1"});
+  const auto passes = session_passes(json);
   ASSERT_EQ(passes.size(), 3U);
   EXPECT_LT(passes[2], passes[0]) << "the same request as the first";
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json));
   const tools::Json& strategy = (*json.find("strategies")->array())[0];
   const auto& categories = *strategy.find("categories")->array();
   ASSERT_EQ(categories.size(), 3U);
@@ -390,19 +368,18 @@ TEST_F(LlamaTool, RepeatsSessionsInACategoryOfTheirOwn) {
 
   ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "20", "--compare", "--again", "9"}), exit_done) << error();
   EXPECT_THAT(out(), AllOf(HasSubstr("\nrepeated                  2 "), HasSubstr("not in 'all'")));
-  const std::string taken = file("taken.jsonl", "{\"id\": \"a\", \"category\": \"repeated\", \"turns\": [\"abc\"]}\n");
+  const std::string taken = write("taken.jsonl", "{\"id\": \"a\", \"category\": \"repeated\", \"turns\": [\"abc\"]}\n");
   EXPECT_EQ(run({"--prompts", taken, "--compare", "--again", "1"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("taken.jsonl:1: category: --again needs the name 'repeated'"));
 }
 
 TEST_F(LlamaTool, SavesAMemoryThatAnotherRunStartsWith) {
-  const std::string sessions = file("halves.jsonl", halves());
-  const std::string saved = (folder_ / "memory").string();
+  const std::string sessions = write("halves.jsonl", halves());
+  const std::string saved = path("memory");
   const auto passes = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"--prompts", sessions, "--max-tokens", "60", "--compare", "--cost", "linear:0.1",
-                               "--leaves", "16", "--format", "json", "--memory", "past"});
-    EXPECT_EQ(run(more), exit_done) << out() << error();
-    return session_passes(out());
+                               "--leaves", "16", "--memory", "past"});
+    return session_passes(json(more));
   };
   const auto warm = passes({"--part", "b", "--warm"});
   const auto cold = passes({"--part", "b"});
@@ -420,13 +397,12 @@ TEST_F(LlamaTool, SavesAMemoryThatAnotherRunStartsWith) {
 }
 
 TEST_F(LlamaTool, SavesAllPartsOfAMemory) {
-  const std::string saved = (folder_ / "memory").string();
+  const std::string saved = path("memory");
   ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "60", "--memory", "past", "--snapshot-out", saved,
                  "--fingerprint", "7"}),
             exit_done)
       << error();
-  std::ifstream in(saved, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string text = read(saved);
   const auto reader = SnapshotReader::open(std::as_bytes(std::span(text)), 7);
   ASSERT_TRUE(reader);
   for (const SectionKind kind :
@@ -438,7 +414,7 @@ TEST_F(LlamaTool, SavesAllPartsOfAMemory) {
 }
 
 TEST_F(LlamaTool, RefusesMemoriesThatItCannotLoadOrSave) {
-  const std::string saved = (folder_ / "memory").string();
+  const std::string saved = path("memory");
   const auto refused = [&](std::vector<std::string> more, const std::string& model) {
     more.insert(more.begin(), {"--model", model, "--context", "512", "--prompt", "abc", "--memory", "past"});
     EXPECT_EQ(run_bare(more), exit_bad_input) << error();
@@ -452,9 +428,9 @@ TEST_F(LlamaTool, RefusesMemoriesThatItCannotLoadOrSave) {
   EXPECT_THAT(refused({"--snapshot-in", saved}, model(other)),
               AllOf(HasSubstr("belongs to another tokenizer"), HasSubstr("that of this model")));
   EXPECT_THAT(refused({"--snapshot-in", saved, "--fingerprint", "0"}, model_), HasSubstr("another tokenizer"));
-  EXPECT_THAT(refused({"--snapshot-in", file("empty", "")}, model_), HasSubstr("empty"));
-  EXPECT_THAT(refused({"--snapshot-in", file("text", "abc")}, model_), HasSubstr("does not begin like a snapshot"));
-  EXPECT_THAT(refused({"--snapshot-in", (folder_ / "none").string()}, model_), HasSubstr("--snapshot-in "));
+  EXPECT_THAT(refused({"--snapshot-in", write("empty", "")}, model_), HasSubstr("empty"));
+  EXPECT_THAT(refused({"--snapshot-in", write("text", "abc")}, model_), HasSubstr("does not begin like a snapshot"));
+  EXPECT_THAT(refused({"--snapshot-in", path("none")}, model_), HasSubstr("--snapshot-in "));
   EXPECT_THAT(refused({"--snapshot-in", saved, "--strategy", "hf"}, model_), HasSubstr("hf has no memory that can be"));
   EXPECT_THAT(
       refused({"--compare", "--snapshot-out", saved, "--strategy", "ngram", "--strategy", "ngram:rows=no"}, model_),
@@ -488,12 +464,10 @@ TEST_F(LlamaTool, SaysThatTextsDifferAtNearTiesWhereRowCountsChangeLogits) {
 
 TEST_F(LlamaTool, GeneratesAsManyTokensAsATraceHas) {
   const std::string trace =
-      file("t.jsonl",
-           "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [40, 41, 42, 40, 41], "
-           "\"output\": [5, 6, 7]}, {\"prompt\": [40], \"output\": [8]}]}\n");
-  ASSERT_EQ(run({"--trace", trace, "--format", "json"}), exit_done) << error();
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json)) << out();
+      write("t.jsonl",
+            "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [40, 41, 42, 40, 41], "
+            "\"output\": [5, 6, 7]}, {\"prompt\": [40], \"output\": [8]}]}\n");
+  const tools::Json json = this->json({"--trace", trace});
   const auto& turns = *json.find("turns")->array();
   ASSERT_EQ(turns.size(), 2U);
   EXPECT_EQ(turns[0].find("output")->array()->size(), 3U);
@@ -502,20 +476,20 @@ TEST_F(LlamaTool, GeneratesAsManyTokensAsATraceHas) {
 }
 
 TEST_F(LlamaTool, RefusesATraceOfAnotherVocabularyWithItsPlace) {
-  const std::string trace = file("t.jsonl",
-                                 "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [1, 2], "
-                                 "\"output\": [5, 70000]}]}\n");
+  const std::string trace = write("t.jsonl",
+                                  "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [1, 2], "
+                                  "\"output\": [5, 70000]}]}\n");
   EXPECT_EQ(run({"--trace", trace}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("t.jsonl:2: turns[0].output[1]: token 70000 is not in this model's vocabulary"));
   EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
 }
 
 TEST_F(LlamaTool, RefusesModelsThatCannotBeUsed) {
-  EXPECT_EQ(run_bare({"--model", (folder_ / "none").string(), "--prompt", "a"}), exit_bad_input);
+  EXPECT_EQ(run_bare({"--model", path("none"), "--prompt", "a"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("cannot be opened"));
   EXPECT_EQ(run_bare({"--model", folder_.string(), "--prompt", "a"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("is a directory"));
-  EXPECT_EQ(run_bare({"--model", file("x.gguf", "something else"), "--prompt", "a"}), exit_bad_input);
+  EXPECT_EQ(run_bare({"--model", write("x.gguf", "something else"), "--prompt", "a"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("llama.cpp cannot load it"));
 }
 
@@ -537,7 +511,7 @@ TEST_F(LlamaTool, RefusesAPromptThatDoesNotFitBeforeAnythingIsRun) {
 }
 
 TEST_F(LlamaTool, EndsASessionWhereItsNextTurnDoesNotFit) {
-  const std::string path = file("p.jsonl", "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\", \"def\"]}");
+  const std::string path = write("p.jsonl", "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\", \"def\"]}");
   ASSERT_EQ(run_bare({"--model", model_, "--context", "64", "--prompts", path, "--max-tokens", "60"}), exit_done)
       << error();
   EXPECT_THAT(error(), HasSubstr("the context is full"));
@@ -545,7 +519,7 @@ TEST_F(LlamaTool, EndsASessionWhereItsNextTurnDoesNotFit) {
 
 TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
   const auto refused = [&](const std::string& text) {
-    EXPECT_EQ(run({"--prompts", file("bad.jsonl", "\n" + text + "\n")}), exit_bad_input) << text;
+    EXPECT_EQ(run({"--prompts", write("bad.jsonl", "\n" + text + "\n")}), exit_bad_input) << text;
     return error();
   };
   EXPECT_THAT(refused("{"), HasSubstr("bad.jsonl:2: column 2"));
@@ -561,46 +535,37 @@ TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
 }
 
 TEST_F(LlamaTool, LeavesTheOutputAsItWasWhereSomethingIsRefused) {
-  const std::string kept = file("result.json", "earlier");
-  const auto text = [&] {
-    std::ifstream in(kept);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  EXPECT_EQ(run({"--prompts", (folder_ / "none").string(), "--output", kept}), exit_bad_input);
+  const std::string kept = write("result.json", "earlier");
+  EXPECT_EQ(run({"--prompts", path("none"), "--output", kept}), exit_bad_input);
   EXPECT_EQ(run({"--prompt", std::string(2000, 'q') + " end", "--raw", "--output", kept}), exit_bad_input);
-  EXPECT_EQ(text(), "earlier");
-  EXPECT_EQ(run({"--prompts", (folder_ / "none").string(), "--output", (folder_ / "new").string()}), exit_bad_input);
+  EXPECT_EQ(read(kept), "earlier");
+  EXPECT_EQ(run({"--prompts", path("none"), "--output", path("new")}), exit_bad_input);
   EXPECT_FALSE(fs::exists(folder_ / "new"));
   EXPECT_EQ(run({"--prompt", "abc", "--output", (folder_ / "none" / "x").string()}), exit_bad_input);
   ASSERT_EQ(run({"--prompt", "abc", "--max-tokens", "3", "--output", kept}), exit_done) << error();
-  EXPECT_THAT(text(), AllOf(Not(HasSubstr("earlier")), Not(IsEmpty())));
+  EXPECT_THAT(read(kept), AllOf(Not(HasSubstr("earlier")), Not(IsEmpty())));
 }
 
 TEST_F(LlamaTool, NeverReplacesAFileThatItReads) {
-  const std::string path = prompts();
+  const std::string sessions = prompts();
   const std::string other_name = (folder_ / "none" / ".." / "p.jsonl").string();
   fs::create_directories(folder_ / "none");
-  const auto text = [](const std::string& of) {
-    std::ifstream in(of);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  const std::string before = text(path);
-  const std::string model_before = text(model_);
-  EXPECT_EQ(run({"--prompts", path, "--output", other_name}), exit_bad_input);
+  const std::string before = read(sessions);
+  const std::string model_before = read(model_);
+  EXPECT_EQ(run({"--prompts", sessions, "--output", other_name}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("--output " + other_name + ": is given for something else as well"));
-  EXPECT_EQ(run({"--prompts", path, "--record", other_name}), exit_bad_input);
+  EXPECT_EQ(run({"--prompts", sessions, "--record", other_name}), exit_bad_input);
   EXPECT_EQ(run({"--profile", model_, "--contexts", "16"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("--profile " + model_ + ": is given for something else as well"));
-  EXPECT_EQ(run({"--prompts", path, "--record", (folder_ / "r").string(), "--output", (folder_ / "r").string()}),
-            exit_bad_input);
-  EXPECT_EQ(text(path), before);
-  EXPECT_EQ(text(model_), model_before);
+  EXPECT_EQ(run({"--prompts", sessions, "--record", path("r"), "--output", path("r")}), exit_bad_input);
+  EXPECT_EQ(read(sessions), before);
+  EXPECT_EQ(read(model_), model_before);
 }
 
 TEST_F(LlamaTool, ShowsControlCharactersEscaped) {
-  const std::string path = file("p.jsonl",
-                                "{\"id\": \"a\\u001b[8m\", \"category\": \"c\\u001b[8m\", \"turns\": "
-                                "[\"abcabc\"]}\n{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"d\"]}\n");
+  const std::string path = write("p.jsonl",
+                                 "{\"id\": \"a\\u001b[8m\", \"category\": \"c\\u001b[8m\", \"turns\": "
+                                 "[\"abcabc\"]}\n{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"d\"]}\n");
   ASSERT_EQ(run({"--prompts", path, "--compare", "--max-tokens", "4"}), exit_done) << error();
   EXPECT_THAT(out(), AllOf(HasSubstr("c\\x1b[8m"), Not(HasSubstr("\x1b"))));
   ASSERT_EQ(run({"--prompts", path, "--max-tokens", "4"}), exit_done) << error();
@@ -668,11 +633,11 @@ TEST_F(LlamaTool, CutsTheTopKRowsOfATurnThatIsShortened) {
 }
 
 TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
-  const std::string path = file("p.jsonl",
-                                "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\"]}\n"
-                                "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"def\"]}\n");
-  const std::string trace = (folder_ / "t.jsonl").string();
-  EXPECT_EQ(run({"--prompts", path, "--record", trace}), exit_bad_input);
+  const std::string sessions = write("p.jsonl",
+                                     "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\"]}\n"
+                                     "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"def\"]}\n");
+  const std::string trace = path("t.jsonl");
+  EXPECT_EQ(run({"--prompts", sessions, "--record", trace}), exit_bad_input);
   EXPECT_THAT(error(), AllOf(HasSubstr("p.jsonl:2: id: "), HasSubstr("different ids")));
   EXPECT_FALSE(fs::exists(trace));
   EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
@@ -680,17 +645,16 @@ TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
 
 TEST_F(LlamaTool, RefusesToAppendToATraceOfAnotherVocabulary) {
   const std::string line = "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [70000], \"output\": [5]}]}";
-  const std::string trace = file("t.jsonl", line);
+  const std::string trace = write("t.jsonl", line);
   EXPECT_EQ(run({"--prompt", "abc", "--record", trace}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("t.jsonl:1: turns[0].prompt[0]: token 70000 is not in this model's vocabulary"));
   EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-  std::ifstream in(trace);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), line);
+  EXPECT_EQ(read(trace), line);
 }
 
 TEST_F(LlamaTool, RefusesToCountFlipsWhereThereIsNoOutput) {
   const std::string trace =
-      file("t.jsonl", "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [5], \"output\": []}]}");
+      write("t.jsonl", "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [5], \"output\": []}]}");
   EXPECT_EQ(run({"--trace", trace, "--flips"}), exit_bad_input);
   EXPECT_THAT(out(), IsEmpty());
   EXPECT_THAT(error(), HasSubstr("nothing to count"));

@@ -304,13 +304,6 @@ TEST_F(Page, TheThreadsOfTheReplayChangeNoFigure) {
   EXPECT_EQ(without_times(paged({trace}).page), one);
 }
 
-TEST_F(Page, WideTablesStackOnPhones) {
-  const std::string page = paged({write("t.jsonl", sessions(4, 1))}).page;
-  EXPECT_THAT(page, HasSubstr("<table class=\"stacks\" role=\"table\" aria-label=\"Speedup by category\"><caption>"));
-  EXPECT_THAT(page, HasSubstr("<td data-label=\"Sessions: \" role=\"cell\">"));
-  EXPECT_THAT(page, Not(HasSubstr("data-label=\"<")));
-}
-
 TEST_F(Page, SaysWhatControlHasLearned) {
   const std::string trace = write("t.jsonl", sessions(20, 2));
   EXPECT_THAT(paged({"--cost", "linear:0.1", trace}).page, HasSubstr("was told the cost curve"));
