@@ -51,7 +51,6 @@ reprise_add_tests(
   replay/seeds_tool.test.cpp
   replay/simulated_clock.test.cpp
   replay/spec.test.cpp
-  replay/statistics_json.test.cpp
   replay/strategies.test.cpp
   replay/tool.test.cpp
   replay/trace.test.cpp

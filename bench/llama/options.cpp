@@ -54,8 +54,8 @@ class Agreement {
     for (const char* other : {"--record", "--profile", "--flips"})
       for (const char* name : {"--strategy", "--leaves", "--cost", "--memory"})
         given_.never_both(other, name, "nothing is drafted there");
-    for (const char* other : {"--record", "--profile"})
-      given_.never_both(other, "--format", "its output has only one format");
+    given_.only(o_.compare || o_.batched || o_.flips, {"--format"},
+                "is an option of --compare, --sequences and --flips; give one of them as well");
     given_.only(o_.sampling.plain(), {"--record", "--flips", "--profile"},
                 "always takes the likeliest token; leave out --temperature");
     for (const char* other : {"--record", "--flips", "--profile"})

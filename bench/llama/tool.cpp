@@ -128,9 +128,7 @@ class Tool {
 
   int generate_all(const std::vector<Request>& requests) {
     for (const Request& request : requests) {
-      const RequestRun run = options_.format == Format::json ? run_request(engine_, request, draftings_[0], settings_)
-                                                             : stream(request, requests.size() > 1);
-      if (options_.format == Format::json) write_json(output_.stream(), engine_, request, draftings_[0].spec, run);
+      const RequestRun run = stream(request, requests.size() > 1);
       output_.finish();
       if (requests.size() > 1) around_.error << tools::printable(request.id) << ": ";
       write_summary(around_.error, run);

@@ -270,7 +270,7 @@ void agree_to_advise(const Options& o, const tools::GivenOptions& given) {
              {"--strategy", "--control", "--shape", "--max-nodes", "--memory", "--memory-bytes", "--next-tokens",
               "--snapshot-in", "--snapshot-out"},
              "cannot be given with --advise, which tries several of these settings");
-  given.only(false, {"--seeds", "--by-category", "--ceiling", "--report"},
+  given.only(false, {"--seeds", "--by-category", "--ceiling", "--report", "--format"},
              "belongs to a replay of given settings; leave out --advise, or this option");
   if (o.costs.size() + o.pass_times.size() != 1)
     throw InputError(

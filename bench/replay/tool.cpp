@@ -219,9 +219,7 @@ int replay_and_advise(const Options& options, const Assignment& assignment, std:
   const Advice advice = advise(assignment, stores, progress);
   const bool top_k = options.settings.top_k && has_top_k(assignment.traces);
   const AdviceReport report = {advice, assignment.curves.front(), assignment.settings, options.part, top_k};
-  const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    options.json ? write_json(out, report) : write_table(out, report);
-  });
+  const int delivered = deliver(options, surroundings, [&](std::ostream& out) { write_table(out, report); });
   if (advice.fault.empty()) return delivered;
   surroundings.error << "reprise-replay: NOT LOSSLESS: " << tools::printable(advice.fault) << "\n";
   return exit_failed;

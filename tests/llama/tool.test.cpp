@@ -15,6 +15,7 @@
 #include "common/json.hpp"
 #include "engine.hpp"
 #include "generate.hpp"
+#include "inputs.hpp"
 #include "replay/trace.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "support/folder_test.hpp"
@@ -467,12 +468,17 @@ TEST_F(LlamaTool, GeneratesAsManyTokensAsATraceHas) {
       write("t.jsonl",
             "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [40, 41, 42, 40, 41], "
             "\"output\": [5, 6, 7]}, {\"prompt\": [40], \"output\": [8]}]}\n");
-  const tools::Json json = this->json({"--trace", trace});
-  const auto& turns = *json.find("turns")->array();
-  ASSERT_EQ(turns.size(), 2U);
-  EXPECT_EQ(turns[0].find("output")->array()->size(), 3U);
-  EXPECT_EQ(turns[1].find("output")->array()->size(), 1U);
-  EXPECT_EQ(turns[1].find("kept")->number()->integer, 8);
+  ASSERT_EQ(run({"--trace", trace}), exit_done);
+  EXPECT_THAT(error(), HasSubstr("4 tokens in"));
+  Engine engine = Engine::load({.model = model_, .context = 512});
+  Drafting drafting = no_drafting();
+  Inputs inputs;
+  inputs.traces = {trace};
+  const RequestRun run = run_request(engine, read_requests(inputs).at(0), drafting, {});
+  ASSERT_EQ(run.turns.size(), 2U);
+  EXPECT_EQ(run.turns[0].output.size(), 3U);
+  EXPECT_EQ(run.turns[1].output.size(), 1U);
+  EXPECT_EQ(run.turns[1].kept, 8U);
 }
 
 TEST_F(LlamaTool, RefusesATraceOfAnotherVocabularyWithItsPlace) {

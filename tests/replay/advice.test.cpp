@@ -169,19 +169,9 @@ TEST_F(AdviceTool, FindsThatAHistoryPays) {
 
 TEST_F(AdviceTool, LeavesTheDefaultsIfDraftingDoesNotPay) {
   write(12, false);
-  const Ran ran = advised({"--cost", "linear:0.02", "--format", "json"});
-  ASSERT_EQ(ran.status, 0) << ran.error;
-  tools::Json json;
-  ASSERT_FALSE(tools::parse_json(ran.out, json)) << ran.out;
-  EXPECT_TRUE(*json.find("leave_as_is")->boolean());
-  EXPECT_EQ(json.find("ratio")->number()->value, 1);
-  ASSERT_EQ(json.find("tried")->array()->size(), 11U);
-  for (const tools::Json& tried : *json.find("tried")->array()) {
-    EXPECT_FALSE(*tried.find("chosen")->boolean());
-    EXPECT_EQ(tried.find("interval")->array()->size(), 2U);
-  }
-  EXPECT_THAT(*json.find("code")->string(), AllOf(HasSubstr("Speculator"), Not(HasSubstr("HistoryStore"))));
-  EXPECT_THAT(advised({"--cost", "linear:0.02"}).out, HasSubstr("Leave the settings as they are: none of them makes"));
+  const std::string out = advised({"--cost", "linear:0.02"}).out;
+  EXPECT_THAT(out, AllOf(HasSubstr("Leave the settings as they are: none of them makes"), Not(HasSubstr("use it")),
+                         HasSubstr("Speculator"), Not(HasSubstr("HistoryStore"))));
 }
 
 TEST_F(AdviceTool, SaysThatSessionsAreTooFew) {
@@ -199,7 +189,7 @@ TEST_F(AdviceTool, RefusesWhatItWouldIgnore) {
   };
   for (const char* option : {"--strategy=ngram", "--control=all", "--shape=tree", "--max-nodes=3", "--memory=past"})
     refused({"--cost", "linear:0", option}, "cannot be given with --advise, which tries several of these settings");
-  for (const char* option : {"--by-category", "--ceiling", "--report=r.html"})
+  for (const char* option : {"--by-category", "--ceiling", "--report=r.html", "--format=json"})
     refused({"--cost", "linear:0", option},
             "belongs to a replay of given settings; leave out --advise, or this option");
   refused({"--cost", "linear:0", "--cost", "linear:1"}, "--advise needs one --cost or --pass-times");
