@@ -262,8 +262,8 @@ std::vector<Option> result_rows(Options& o) {
            .read = flag(o.flips),
            .repeats = true},
           {"", "", "\n"},
-          {"--format", "FORMAT", "table (default: text) or json",
-           word<Format>(o.format, {{"table", Format::table}, {"json", Format::json}})},
+          {"--format", "FORMAT", "of --compare, --sequences and --flips: table (default) or json",
+           word<bool>(o.json, {{"table", false}, {"json", true}})},
           {"--output", "FILE", "write there instead of to standard output", text(o.output)}};
 }
 

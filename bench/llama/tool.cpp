@@ -159,7 +159,7 @@ class Tool {
                                  {settings_, options_.repeat, options_.epsilon, std::move(prediction)}, progress_);
     const CompareReport report{results,         engine_,          settings_,     options_.cost,  options_.cost_model,
                                options_.repeat, options_.epsilon, options_.kept, filling_.size()};
-    if (options_.format == Format::json)
+    if (options_.json)
       write_json(output_.stream(), report);
     else
       write_table(output_.stream(), report);
@@ -193,7 +193,7 @@ class Tool {
         options_.repeat,           options_.epsilon};
     const BatchComparison comparison = compare_batches(engine_, requests, drafting, settings, progress_);
     const BatchReport report{comparison, requests, engine_, settings, drafting.spec, options_.cost};
-    options_.format == Format::json ? write_json(output_.stream(), report) : write_table(output_.stream(), report);
+    options_.json ? write_json(output_.stream(), report) : write_table(output_.stream(), report);
     output_.finish();
     return comparison.partial ? exit_interrupted : status(comparison.verdict());
   }
@@ -237,7 +237,7 @@ class Tool {
     engine_ = Engine::load(options_.engine);
     LlamaPasses passes(engine_.context());
     const std::vector<WidthFlips> widths = measure_flips(passes, sessions, {}, progress_);
-    if (options_.format == Format::json)
+    if (options_.json)
       write_flips_json(output_.stream(), widths, engine_.description(), library(), options_.engine.threads);
     else
       write_flips_table(output_.stream(), widths);

@@ -7,6 +7,7 @@
 
 #include "common/json_writer.hpp"
 #include "common/text.hpp"
+#include "page_html.hpp"
 #include "page_sections.hpp"
 #include "pass_record.hpp"
 #include "reprise/core/draft.hpp"

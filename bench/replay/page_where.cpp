@@ -34,7 +34,8 @@ std::string by_category(const PageData& page) {
   for (const Group& group : groups.groups) {
     std::vector<SessionCost> some;
     for (const std::size_t i : group.sessions) some.push_back(page.main_costs()[i]);
-    const Line& line = lines.emplace_back(some.size(), sum(some), bootstrap(some));
+    lines.push_back({some.size(), sum(some), bootstrap(some)});
+    const Line& line = lines.back();
     most = std::max({most, line.all.speedup(), line.interval ? line.interval->high : 0});
   }
   HtmlTable table{"Speedup by category", {"Category", "Speedup", "", "95% interval", "Sessions", "Tokens"}, {}};

@@ -12,8 +12,7 @@
 #include "batch_compare.hpp"
 #include "batch_engine.hpp"
 #include "common/input_error.hpp"
-#include "support/folder_test.hpp"
-#include "support/llama_stand_in/stand_in.hpp"
+#include "llama/stand_in_test.hpp"
 #include "verdict.hpp"
 
 // Many sequences in one llama_context, with the stand-in: the text of each equals its text when decoded alone.
@@ -30,21 +29,15 @@ using Kind = BatchRule::Kind;
 const BatchRule every_rule[] = {{Kind::plain, 0}, {Kind::told, 0},  {Kind::learned, 0},
                                 {Kind::fixed, 1}, {Kind::fixed, 4}, {Kind::fixed, 8}};
 
-class BatchDecode : public testing::FolderTest {
+class BatchDecode : public StandInTest {
  protected:
   BatchDecode() {
-    llama_stand_in::settings() = {};
     options_.context = 2048;
     options_.sequences = 4;
     options_.batch = 64;
     load({});
   }
-  ~BatchDecode() override {
-    engine_ = {};
-    EXPECT_EQ(llama_stand_in::settings().samplers, 0U);
-    EXPECT_EQ(llama_stand_in::settings().contexts, 0U);
-    llama_stand_in::settings() = {};
-  }
+
   void load(const ModelText& text) {
     engine_ = {};
     options_.model = write("model.gguf", text.text());

@@ -102,7 +102,7 @@ TEST(LlamaOptions, HoldWhatTheArgumentsSay) {
   EXPECT_EQ(options.engine.threads, 1);
   EXPECT_EQ(options.engine.context, 128U);
   EXPECT_EQ(options.engine.sequences, 4U);  // one for each leaf
-  EXPECT_EQ(options.format, Format::json);
+  EXPECT_TRUE(options.json);
   EXPECT_EQ(options.inputs.max_tokens, 5U);
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,18 +6,15 @@
 #include <filesystem>
 #include <set>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "common/json.hpp"
 #include "engine.hpp"
 #include "generate.hpp"
 #include "inputs.hpp"
+#include "llama/stand_in_test.hpp"
 #include "replay/trace.hpp"
 #include "reprise/history/snapshot.hpp"
-#include "support/folder_test.hpp"
-#include "support/llama_stand_in/stand_in.hpp"
 
 namespace reprise::llama::llama_tool_test {
 namespace {
@@ -32,52 +27,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// Runs the program over the stand-in, in a folder of its own.
-class LlamaTool : public testing::FolderTest {
+class LlamaTool : public StandInTest {
  protected:
-  LlamaTool() {
-    llama_stand_in::settings() = {};
-    model_ = write("model.gguf", ModelText().text());
-  }
-  ~LlamaTool() override {
-    EXPECT_EQ(llama_stand_in::settings().samplers, 0U);
-    EXPECT_EQ(llama_stand_in::settings().contexts, 0U);
-    llama_stand_in::settings() = {};
-  }
-
   std::string model(const ModelText& text) const { return write("other.gguf", text.text()); }
-
-  /// Runs the program with the test's model. Returns the exit status.
-  int run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--model", model_, "--context", "512"});
-    return run_bare(arguments);
-  }
-  int run_bare(const std::vector<std::string>& arguments) {
-    out_.str("");
-    error_.str("");
-    return run_tool(arguments, {out_, error_});
-  }
-  /// The JSON of a run that succeeds.
-  tools::Json json(std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"--format", "json"});
-    EXPECT_EQ(run(arguments), exit_done) << out_.str() << error_.str();
-    tools::Json json;
-    EXPECT_FALSE(parse_json(out_.str(), json)) << out_.str();
-    return json;
-  }
-  [[nodiscard]] std::string out() const { return out_.str(); }
-  [[nodiscard]] std::string error() const { return error_.str(); }
   std::string prompts() const {
     return write("p.jsonl",
                  "{\"id\": \"a\", \"category\": \"one\", \"turns\": [\"abcabcabc\", \"abc again\"]}\n\n"
                  "{\"id\": \"b\", \"category\": \"two\", \"system\": \"short\", \"turns\": [\"x y z\"]}\n");
   }
-
-  std::string model_;
-
- private:
-  std::ostringstream out_;
-  std::ostringstream error_;
 };
 
 TEST_F(LlamaTool, WritesTheSameAnswerWhateverTheStrategy) {
