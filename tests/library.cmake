@@ -177,11 +177,10 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   house
-  docs
   layers
   markdown
+  pages
   public_face
-  readme
   reference
 )
 # It reads the English of the whole tree, so only the step lint of .ci/full builds and runs it.

@@ -51,7 +51,6 @@ reprise_add_tests(
   replay/seeds_tool.test.cpp
   replay/simulated_clock.test.cpp
   replay/spec.test.cpp
-  replay/statistics_json.test.cpp
   replay/strategies.test.cpp
   replay/tool.test.cpp
   replay/trace.test.cpp
@@ -77,9 +76,6 @@ target_link_libraries(reprise-peers-allocation-tests PRIVATE reprise-bench-commo
 # reprise-llama built with the stand-in, so that neither llama.cpp nor a model is needed.
 include(${PROJECT_SOURCE_DIR}/bench/llama/library.cmake)
 reprise_add_llama_library(reprise-llama-stand-in-lib reprise-llama-stand-in)
-# The program itself, for the check of its page in a browser (tests/replay/page_in_browser.py).
-add_executable(reprise-llama-tool-stand-in ${PROJECT_SOURCE_DIR}/bench/llama/main.cpp)
-target_link_libraries(reprise-llama-tool-stand-in PRIVATE reprise-llama-stand-in-lib)
 reprise_add_tests(
   tools
   reprise-llama-tests
@@ -89,7 +85,6 @@ reprise_add_tests(
   llama/llama_verifier.test.cpp
   llama/loops.test.cpp
   llama/options.test.cpp
-  llama/page.test.cpp
   llama/profile.test.cpp
   llama/record.test.cpp
   llama/recorded_picks.test.cpp

@@ -47,6 +47,11 @@ std::string shortest(double value) {
   return {buffer, end};
 }
 
+std::string signed_percent(double error) {
+  const std::string text = decimal(100 * error, 1) + "%";
+  return error < 0 ? text : "+" + text;
+}
+
 std::string grouped(std::uint64_t value) {
   std::string digits = std::to_string(value);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');

@@ -14,6 +14,8 @@ std::string decimal(double value, int digits);
 std::string significant(double value, int digits);
 /// The shortest spelling that reads back as the same double.
 std::string shortest(double value);
+/// A relative error in percent with its sign and one digit: +1.5%.
+std::string signed_percent(double error);
 /// The number with commas, for people: 12,345.
 std::string grouped(std::uint64_t value);
 /// `text` padded with blanks to `width` columns.

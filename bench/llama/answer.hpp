@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "engine.hpp"
 #include "generate.hpp"
 
 namespace reprise::llama {
@@ -22,14 +21,7 @@ class CharacterStream {
   std::string held_;
 };
 
-/// The text of an answer without its end token.
-std::string answer_text(const Engine& engine, const TurnRun& turn);
-
 /// Writes one line for people: tokens, passes and speed.
 void write_summary(std::ostream& out, const RequestRun& run);
-
-/// Writes one JSON object on one line: prompts, texts, tokens, statistics.
-void write_json(std::ostream& out, const Engine& engine, const Request& request, const std::string& strategy,
-                const RequestRun& run);
 
 }  // namespace reprise::llama

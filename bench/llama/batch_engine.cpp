@@ -27,13 +27,13 @@ BatchEngine::BatchEngine(llama_context* context, std::size_t sequences)
                      std::to_string(llama_n_seq_max(context)) + " sequences (n_seq_max)");
   if (sequences > most_rows_)
     throw InputError("--sequences " + std::to_string(sequences) + ": a pass has at most " + std::to_string(most_rows_) +
-                     " rows, and each sequence needs one; give a larger --batch");
+                     " rows, and each sequence needs one; give fewer --sequences");
   llama_memory_clear(llama_get_memory(context), false);
 }
 
 bool BatchEngine::run(const PackedBatch& batch, std::size_t outputs) {
   if (batch.rows() > most_rows_)
-    throw EngineError("a pass of " + std::to_string(batch.rows()) + " rows is larger than --batch");
+    throw EngineError("a pass of " + std::to_string(batch.rows()) + " rows is larger than a batch");
   for (std::size_t row = 0; row < batch.rows(); ++row) {
     // A token outside the vocabulary runs as token 0. The model never picks such a token, so it is rejected.
     const bool known = batch.tokens[row] >= 0 && static_cast<std::size_t>(batch.tokens[row]) < vocabulary_;

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "pass_notes.hpp"
-
 namespace reprise::llama {
 namespace {
 
@@ -22,11 +20,8 @@ class SessionComparison {
   /// Runs plain decoding and every strategy once.
   void run(bool reversed) {
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      const std::size_t at = reversed ? lanes_.size() - 1 - i : i;
-      Lane& lane = lanes_[at];
-      const Watch watch = settings_.notes != nullptr ? settings_.notes->watch(at) : Watch();
-      lane.runs.push_back(run_request(engine_, request_, *lane.drafting, settings_.settings, watch));
-      if (settings_.notes != nullptr) settings_.notes->ran(at, lane.runs.back());
+      Lane& lane = lanes_[reversed ? lanes_.size() - 1 - i : i];
+      lane.runs.push_back(run_request(engine_, request_, *lane.drafting, settings_.settings));
       lane.sums.add(lane.runs.back());
     }
   }
@@ -121,29 +116,6 @@ double speedup(const Sums& plain, const Sums& drafted) {
   return before > 0 ? drafted.tokens_per_second() / before : 1;
 }
 
-TimedSession& TimedSession::operator+=(const TimedSession& other) {
-  tokens += other.tokens;
-  plain_tokens += other.plain_tokens;
-  decoding += other.decoding;
-  plain_decoding += other.plain_decoding;
-  return *this;
-}
-
-double TimedSession::tokens_per_second() const {
-  return decoding.count() == 0 ? 0 : static_cast<double>(tokens) / seconds(decoding);
-}
-
-double TimedSession::plain_tokens_per_second() const {
-  return plain_decoding.count() == 0 ? 0 : static_cast<double>(plain_tokens) / seconds(plain_decoding);
-}
-
-double TimedSession::speedup() const {
-  const double before = plain_tokens_per_second();
-  return before > 0 ? tokens_per_second() / before : 1;
-}
-
-TimedSession Pair::timed() const { return {drafted.tokens, plain.tokens, drafted.decoding, plain.decoding}; }
-
 void Summary::add(const Pair& pair) {
   ++sessions;
   ++(pair.verdict() == Verdict::identical ? identical : pair.verdict() == Verdict::near_tie ? near_ties : wrong);
@@ -196,9 +168,7 @@ std::vector<StrategyPairs> compare(Engine& engine, const std::vector<Request>& r
   warm_up(engine, requests.front(), settings.settings);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     SessionComparison session(engine, requests[i], draftings, settings);
-    if (settings.notes != nullptr) settings.notes->begin_session(requests[i]);
     for (std::size_t time = 0; time < settings.repeat; ++time) session.run((i + time) % 2 == 1);
-    if (settings.notes != nullptr) settings.notes->end_session();
     for (std::size_t j = 0; j < draftings.size(); ++j) {
       results[j].pairs.push_back(session.pair(j));
       if (settings.prediction) results[j].pairs.back().prediction = predictors[j].predict(requests[i], session.plain());

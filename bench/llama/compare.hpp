@@ -37,20 +37,6 @@ struct Sums {
   [[nodiscard]] std::optional<double> speedup_under_cost() const;
 };
 
-/// Tokens and decoding times with and without a strategy. The speedup of a sum is that of the sums.
-struct TimedSession {
-  std::uint64_t tokens = 0;  ///< with drafting
-  std::uint64_t plain_tokens = 0;
-  std::chrono::nanoseconds decoding{};  ///< with drafting
-  std::chrono::nanoseconds plain_decoding{};
-
-  TimedSession& operator+=(const TimedSession& other);
-  [[nodiscard]] double tokens_per_second() const;
-  [[nodiscard]] double plain_tokens_per_second() const;
-  /// As speedup() of sums.
-  [[nodiscard]] double speedup() const;
-};
-
 /// One session with and without a strategy, summed over all repetitions.
 struct Pair {
   std::string id;
@@ -62,7 +48,6 @@ struct Pair {
   bool context_full = false;  ///< the session ended before its last turn
   bool repeated = false;      ///< the request was run before, see Request::repeated
 
-  [[nodiscard]] TimedSession timed() const;
   [[nodiscard]] Verdict verdict() const { return difference ? difference->verdict : Verdict::identical; }
 };
 
@@ -93,14 +78,11 @@ struct StrategyPairs {
   [[nodiscard]] std::vector<std::pair<std::string, Summary>> by_category() const;
 };
 
-class CompareNotes;
-
 struct CompareSettings {
   Settings settings;
   std::size_t repeat = 1;
   double epsilon = 0.05;
   std::optional<PredictionSettings> prediction = {};  ///< empty: no prediction
-  CompareNotes* notes = nullptr;                      ///< receives the passes; null: nobody wants them
 };
 
 /// Runs each session once with each strategy, so that the strategies' memories hold it. Nothing is measured.

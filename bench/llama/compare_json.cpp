@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/json_writer.hpp"
 #include "common/text.hpp"
 #include "compare_report.hpp"
-#include "statistics_json.hpp"
+#include "reprise/stats/statistics_text.hpp"
 
 namespace reprise::llama {
 
@@ -29,6 +30,13 @@ void write(JsonWriter& json, const Sampling& sampling) {
 }
 
 namespace {
+
+/// All counts as the library's JSON object.
+std::string statistics_json(const Statistics& statistics) {
+  std::string json;
+  reprise::write_json(statistics, [&](std::string_view piece) { json += piece; });
+  return json;
+}
 
 /// Writes the counts that are exact on every machine.
 void write_counts(JsonWriter& json, const Sums& sums) {

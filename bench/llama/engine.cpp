@@ -68,7 +68,7 @@ Engine Engine::load(const EngineOptions& options) {
   last_complaint().clear();
   engine.context_.reset(llama_init_from_model(engine.model(), params));
   if (!engine.context_)
-    throw InputError("--context " + std::to_string(options.context) + " --batch " + std::to_string(options.batch) +
+    throw InputError("--context " + std::to_string(options.context) +
                      ": llama.cpp cannot create this context for the model" + because() +
                      "; a smaller context needs less memory");
   for (Token token = 0; static_cast<std::size_t>(token) < engine.vocabulary(); ++token)

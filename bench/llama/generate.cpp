@@ -27,37 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A ReplayControl that also shows each pass to a Watch.
-class WatchedControl {
- public:
-  /// `watch` outlives the control.
-  WatchedControl(replay::ReplayControl control, const Watch& watch) : control_(std::move(control)), watch_(&watch) {}
-
-  void begin() { control_.begin(); }
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const {
-    return control_.budget(asked, room);
-  }
-  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits& room) {
-    return control_.choose(draft, sendable, room);
-  }
-  void learn(const Outcome& outcome, const PassReport& report) {
-    control_.learn(outcome, report);
-    if (!watch_->on_pass) return;
-    const auto start = Clock::now();
-    watch_->on_pass(outcome, report);
-    watching_ += Clock::now() - start;
-  }
-
-  [[nodiscard]] const replay::ReplayControl& control() const { return control_; }
-  /// The time that the watch has taken.
-  [[nodiscard]] std::chrono::nanoseconds watching() const { return watching_; }
-
- private:
-  replay::ReplayControl control_;
-  const Watch* watch_;
-  std::chrono::nanoseconds watching_{};
-};
-using LlamaSession = Session<AnyStrategy, WatchedControl>;
+using LlamaSession = Session<AnyStrategy, replay::ReplayControl>;
 
 /// A LlamaVerifier that also stores the logits and the sampler of one position. For passes without a draft, which are
 /// one token each.
@@ -109,7 +79,7 @@ class RequestRunner {
         settings_(settings),
         watch_(watch),
         conversation_(engine, request, settings.raw),
-        session_(drafting.strategy, WatchedControl(drafting.control, watch), drafting.max_nodes),
+        session_(drafting.strategy, drafting.control, drafting.max_nodes),
         verifier_(make_verifier()) {
     if (settings.picks == PickSource::target) limits_.eos = engine.end_tokens();
     limits_.max_context = engine.context_size();
@@ -130,7 +100,7 @@ class RequestRunner {
     }
     return run;
   }
-  [[nodiscard]] const replay::ReplayControl& control() const { return session_.control().control(); }
+  [[nodiscard]] const replay::ReplayControl& control() const { return session_.control(); }
   [[nodiscard]] const AnyStrategy& strategy() const { return session_.strategy(); }
 
  private:
@@ -168,13 +138,12 @@ class RequestRunner {
     run.prefill = prefilled - start;
     const auto model_before = verifier_.model_time();
     const double cost_before = verifier_.cost();
-    const auto watching_before = session_.control().watching();
     const std::size_t before = enter(run, index);
     limits_.max_tokens = turn.max_tokens;
     run.finish = settings_.picks == PickSource::recorded && watch_.probe == nullptr
                      ? decode_recorded(turn, before, index)
                      : decode(run, index);
-    run.decoding = Clock::now() - prefilled - (session_.control().watching() - watching_before);
+    run.decoding = Clock::now() - prefilled;
     run.model = verifier_.model_time() - model_before;
     run.cost = verifier_.cost() - cost_before;
 

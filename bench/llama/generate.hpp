@@ -112,8 +112,6 @@ struct Watch {
   /// Called after the answer. Returns the number of answer tokens to keep; the others are removed from the context and
   /// from the run.
   std::function<std::size_t(const TurnRun& turn)> on_turn = {};
-  /// Called after each pass of an answer. Its time is not part of TurnRun::decoding.
-  std::function<void(const Outcome& outcome, const PassReport& report)> on_pass = {};
   Probe* probe = nullptr;  ///< filled in by runs without drafting
   /// Above 0: runs without drafting store the `top_k` likeliest tokens of the row that picked each output token.
   std::size_t top_k = 0;

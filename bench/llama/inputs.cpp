@@ -98,13 +98,7 @@ std::string read_text(const std::string& option, const std::string& path) {
 std::vector<Request> read_requests(const Inputs& inputs) {
   std::vector<Request> requests;
   if (!inputs.prompt.empty())
-    requests.push_back(
-        {"prompt", "prompt", "--prompt", inputs.system, false, {{inputs.prompt, {}, inputs.max_tokens, {}}}});
-  if (!inputs.prompt_file.empty()) {
-    const std::string text = read_text("--prompt-file", inputs.prompt_file);
-    requests.push_back(
-        {inputs.prompt_file, "prompt", inputs.prompt_file, inputs.system, false, {{text, {}, inputs.max_tokens, {}}}});
-  }
+    requests.push_back({"prompt", "prompt", "--prompt", {}, false, {{inputs.prompt, {}, inputs.max_tokens, {}}}});
   for (const std::string& path : inputs.prompts) read_prompts(path, inputs, requests);
   for (const std::string& path : inputs.traces) read_tokens(path, inputs, requests);
   return requests;

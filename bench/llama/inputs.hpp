@@ -34,17 +34,15 @@ struct Request {
 /// The category of repeated requests in results.
 inline constexpr const char* repeated_category = "repeated";
 
-/// The sources of sessions. Exactly one of the first four is given.
+/// The sources of sessions. Exactly one of the first three is given.
 struct Inputs {
   std::string prompt;
-  std::string prompt_file;
   std::vector<std::string>
       prompts;  ///< files of {"id", "category", "system", "draft" (both optional), "turns": ["text", ...]}
   std::vector<std::string> traces;  ///< recorded token traces, as reprise-replay reads them
-  std::string system;
-  bool raw = false;               ///< no chat template
-  std::size_t max_tokens = 256;   ///< of each answer; answers of a trace are as long as recorded
-  std::size_t limit = unlimited;  ///< sessions of each file
+  bool raw = false;                 ///< no chat template
+  std::size_t max_tokens = 256;     ///< of each answer; answers of a trace are as long as recorded
+  std::size_t limit = unlimited;    ///< sessions of each file
 };
 
 /// Reads all sessions. Throws InputError that names file, line and field.

@@ -14,9 +14,6 @@ function(reprise_add_llama_library name engine)
     batch_sequence
     compare
     compare_json
-    compare_page
-    compare_page_gain
-    compare_page_trust
     compare_table
     conversation
     engine
@@ -28,7 +25,6 @@ function(reprise_add_llama_library name engine)
     memory_file
     option_rows
     options
-    pass_notes
     passes
     predict
     profile

@@ -56,7 +56,6 @@ tools::ReadValue fingerprint(std::optional<std::uint64_t>& into) {
 std::vector<Option> input_rows(Options& o) {
   return {
       {"--prompt", "TEXT", "one turn", text(o.inputs.prompt)},
-      {"--prompt-file", "FILE", "one turn, the text of a file", text(o.inputs.prompt_file)},
       {.name = "--prompts",
        .value = "FILE...",
        .help = "sessions, one JSON object a line: {\"id\", \"category\", \"turns\": [\"text\", ...]};\n"
@@ -71,7 +70,6 @@ std::vector<Option> input_rows(Options& o) {
        .repeats = true,
        .list = true},
       {"", "", "\n"},
-      {"--system", "TEXT", "system text for --prompt and --prompt-file", text(o.inputs.system)},
       {.name = "--raw",
        .value = "",
        .help = "use the text unchanged, without the model's chat template",
@@ -90,7 +88,6 @@ std::vector<Option> engine_rows(Options& o) {
   return {{"", "", "\nengine:\n"},
           {"--context", "N", "tokens (default 4096; 0: the model's training context)",
            whole(o.engine.context, 0, 1 << 30, a_whole_number)},
-          {"--batch", "N", "tokens of a prefill pass (default 512)", whole(o.engine.batch, 1, 1 << 20, a_whole_number)},
           {"--threads", "N", "threads of llama.cpp (default 2)", whole(o.engine.threads, 1, 1024, a_whole_number)},
           {"--leaves", "N", "drafts may be trees with up to N paths (default 1: chains)",
            whole(o.leaves, 1, 64, a_whole_number)},
@@ -100,15 +97,10 @@ std::vector<Option> engine_rows(Options& o) {
            .read = flag(o.engine.verbose),
            .repeats = true},
           {"", "", "\nsampling (default: always the likeliest token):\n"},
-          {"--temperature", "T", "above 0: draw, with --top-k N (40), --top-p P (0.95), --min-p P (0.05), --seed N (1)",
+          {"--temperature", "T", "above 0: draw, with top-k 40, top-p 0.95, min-p 0.05 and --seed N (1)",
            real(o.sampling.temperature, 0, 100, "from 0 to 100")},
-          {"--top-k", "N", "", whole(o.sampling.top_k, 0, 1 << 30, a_whole_number)},
-          {"--top-p", "P", "", real(o.sampling.top_p, 0, 1, "from 0 to 1")},
-          {"--min-p", "P", "", real(o.sampling.min_p, 0, 1, "from 0 to 1")},
           // To llama.cpp the next larger seed means a random one.
           {"--seed", "N", "", whole(o.sampling.seed, 0, 0xFFFFFFFE, a_whole_number)},
-          {"--repeat-penalty", "X", "for the last 64 generated tokens, not for the prompt (default 1: none)",
-           real(o.sampling.repeat_penalty, 0.01, 100, "from 0.01 to 100; 1 is none")},
           {.name = "--grammar",
            .value = "FILE",
            .help = "answers follow this grammar (GBNF, as of llama.cpp). Only the first turn of each session runs",
@@ -206,18 +198,6 @@ std::vector<Option> comparison_rows(Options& o) {
            .value = "CURVE",
            .help = "also print the speedup that a replay of the same tokens predicts under this curve",
            .read = text(o.cost_model),
-           .indent = 4},
-          {.name = "--report",
-           .value = "FILE",
-           .help = "also writes the results as one HTML file: the gain, where it is, why it is not larger, whether\n"
-                   "the texts are the same, and some sessions token by token",
-           .read = text(o.report),
-           .indent = 4},
-          {.name = "--report-session",
-           .value = "ID",
-           .help = "shows this session in the report, besides some of each category; may be given several times",
-           .read = texts(o.report_sessions),
-           .repeats = true,
            .indent = 4}};
 }
 
@@ -250,10 +230,13 @@ std::vector<Option> batch_rows(Options& o) {
 }
 
 std::vector<Option> result_rows(Options& o) {
-  return {{"--record", "FILE",
-           "appends the tokens of every session as a trace; skips sessions that FILE has. With --top-k N\n"
-           "(1 to 1024), also the N likeliest tokens at the row that picked each output token",
+  return {{"--record", "FILE", "appends the tokens of every session as a trace; skips sessions that FILE has",
            text(o.record)},
+          {.name = "--top-k",
+           .value = "N",
+           .help = "also records the N likeliest tokens (1 to 1024) at the row that picked each output token",
+           .read = whole(o.record_top_k, 1, 1024, a_whole_number),
+           .indent = 4},
           {"--profile", "FILE", "measures the cost of passes by their rows and writes a curve file; takes no INPUT",
            text(o.profile)},
           {.name = "--contexts",
@@ -279,15 +262,9 @@ std::vector<Option> result_rows(Options& o) {
            .read = flag(o.flips),
            .repeats = true},
           {"", "", "\n"},
-          {"--format", "FORMAT", "table (default: text) or json",
-           word<Format>(o.format, {{"table", Format::table}, {"json", Format::json}})},
-          {"--output", "FILE", "write there instead of to standard output", text(o.output)},
-          {.name = "--statistics",
-           .value = "",
-           .help = "print all counts to standard error; --quiet: print nothing there",
-           .read = flag(o.statistics),
-           .repeats = true},
-          {.name = "--quiet", .value = "", .help = "", .read = flag(o.quiet), .repeats = true}};
+          {"--format", "FORMAT", "of --compare, --sequences and --flips: table (default) or json",
+           word<bool>(o.json, {{"table", false}, {"json", true}})},
+          {"--output", "FILE", "write there instead of to standard output", text(o.output)}};
 }
 
 }  // namespace

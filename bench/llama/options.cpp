@@ -27,14 +27,11 @@ class Agreement {
   void agree() {
     if (!given_("--model")) throw InputError("--model is missing: the path of a GGUF file; see --help");
     inputs();
-    given_.only(o_.sampling.drawn(), {"--top-p", "--min-p", "--seed"},
-                "applies to sampled tokens only; give --temperature above 0 as well");
-    given_.only(o_.sampling.drawn() || given_("--record"), {"--top-k"},
-                "applies to sampled tokens and to --record; give --temperature above 0 or --record as well");
+    given_.only(o_.sampling.drawn(), {"--seed"}, "applies to sampled tokens only; give --temperature above 0 as well");
+    given_.only(given_("--record"), {"--top-k"}, "is an option of --record; give that as well");
     o_.batched = given_("--sequences") && !given_("--profile");
-    given_.only(o_.compare, {"--warm", "--again", "--cost-model", "--picks", "--prompt-rows", "--report"},
+    given_.only(o_.compare, {"--warm", "--again", "--cost-model", "--picks", "--prompt-rows"},
                 "is an option of --compare; give that as well");
-    given_.only(given_("--report"), {"--report-session"}, "needs --report: it changes that page");
     given_.only(o_.compare || o_.batched, {"--repeat", "--epsilon"},
                 "is an option of --compare and of --sequences; give one of them as well");
     given_.only(given_("--profile"), {"--contexts", "--most-drafted", "--pass-times"},
@@ -52,27 +49,21 @@ class Agreement {
     for (const std::string& spec : o_.strategies) runs += replay::make_runs(spec).size();  // refuses unknown ones
     if (runs > 1 && !o_.compare)
       throw InputError("--strategy names several strategies; only --compare runs more than one");
-    given_.never_both("--quiet", "--statistics", "one asks for less on standard error, the other for more");
     one_of({"--compare", "--record", "--profile", "--flips"});
     outputs_are_nothing_else();
     for (const char* other : {"--record", "--profile", "--flips"})
-      for (const char* name : {"--strategy", "--leaves", "--cost", "--memory", "--statistics"})
+      for (const char* name : {"--strategy", "--leaves", "--cost", "--memory"})
         given_.never_both(other, name, "nothing is drafted there");
-    for (const char* other : {"--record", "--profile"})
-      given_.never_both(other, "--format", "its output has only one format");
+    given_.only(o_.compare || o_.batched || o_.flips, {"--format"},
+                "is an option of --compare, --sequences and --flips; give one of them as well");
     given_.only(o_.sampling.plain(), {"--record", "--flips", "--profile"},
-                "always takes the likeliest token; leave out --temperature and --repeat-penalty");
+                "always takes the likeliest token; leave out --temperature");
     for (const char* other : {"--record", "--flips", "--profile"})
       given_.never_both(other, "--grammar", "the likeliest token is always taken there");
-    if (given_("--record") && given_("--top-k")) take_record_top_k();
     if (o_.flips && !given_("--trace")) throw InputError("--flips runs over the tokens of a recording; give --trace");
     if (given_("--profile")) return make_room_for_profile();
     if (o_.batched) return agree_batched();
     o_.engine.sequences = static_cast<std::uint32_t>(o_.leaves);
-    if (o_.engine.batch < o_.leaves + 33)
-      throw InputError("--batch " + std::to_string(o_.engine.batch) +
-                       ": a pass has up to 33 rows, and one more for each leaf; give " +
-                       std::to_string(o_.leaves + 33) + " or more");
   }
 
  private:
@@ -88,8 +79,7 @@ class Agreement {
   /// The conditions of --picks recorded.
   void recorded_picks() const {
     given_.only(given_("--trace"), {"--picks"}, "recorded takes the tokens of a recording; give --trace");
-    given_.only(o_.sampling.plain(), {"--picks"},
-                "recorded draws nothing; leave out --temperature and --repeat-penalty");
+    given_.only(o_.sampling.plain(), {"--picks"}, "recorded draws nothing; leave out --temperature");
     given_.never_both("--picks", "--grammar", "the recorded tokens need not follow it");
     given_.never_both("--picks", "--epsilon", "all texts are the recorded one, so there is no difference to judge");
   }
@@ -105,16 +95,6 @@ class Agreement {
     given_.never_both("--flips", "--part", "it runs over all sessions of the trace; choose some with --limit");
   }
 
-  /// With --record, --top-k is the number of tokens to store, because nothing is sampled.
-  void take_record_top_k() {
-    constexpr std::int32_t most = 1024;  // a session ignores tokens after these
-    const std::int32_t top_k = std::exchange(o_.sampling.top_k, Sampling().top_k);
-    if (top_k < 1 || top_k > most)
-      throw InputError("--top-k " + std::to_string(top_k) + ": with --record, expected a whole number from 1 to " +
-                       std::to_string(most));
-    o_.record_top_k = static_cast<std::size_t>(top_k);
-  }
-
   /// Checks that no output file is used twice: --output, --profile and --snapshot-out replace their file, and --record
   /// appends to one with sessions of its own. --snapshot-in and --snapshot-out may be the same file.
   void outputs_are_nothing_else() const {
@@ -126,12 +106,10 @@ class Agreement {
     const File files[] = {{"--output", {o_.output}, true},
                           {"--profile", {o_.profile}, true},
                           {"--record", {o_.record}, true},
-                          {"--report", {o_.report}, true},
                           {"--snapshot-in", {o_.snapshot_in}},  // may be the file of the next row
                           {"--snapshot-out", {o_.snapshot_out}, true},
                           {"--model", {o_.engine.model}},
                           {"--prompts", o_.inputs.prompts},
-                          {"--prompt-file", {o_.inputs.prompt_file}},
                           {"--grammar", {o_.grammar}},
                           {"--cost", {o_.cost}},
                           {"--cost-model", {o_.cost_model}},
@@ -153,13 +131,7 @@ class Agreement {
       given_.never_both("--sequences", other, "each is a run of its own");
     given_.never_both("--sequences", "--leaves", "its drafts are chains");
     given_.never_both("--sequences", "--memory", "its sessions run side by side, so none is in the past");
-    given_.never_both("--sequences", "--statistics", "its report has all counts");
-    const std::size_t most = *std::max_element(o_.sequences.begin(), o_.sequences.end());
-    if (o_.engine.batch < most + 32)
-      throw InputError("--batch " + std::to_string(o_.engine.batch) +
-                       ": a pass has a row for each sequence, and up to 32 drafted rows of one of them; give " +
-                       std::to_string(most + 32) + " or more");
-    o_.engine.sequences = static_cast<std::uint32_t>(most);
+    o_.engine.sequences = static_cast<std::uint32_t>(*std::max_element(o_.sequences.begin(), o_.sequences.end()));
   }
 
   /// Sets the context for measuring: a cache per sequence, and llama.cpp counts the tokens of all sequences together.
@@ -169,29 +141,24 @@ class Agreement {
     o_.engine.sequences = static_cast<std::uint32_t>(most);
     if (!given_("--cache")) o_.engine.unified = false;
     if (!given_("--context")) o_.engine.context = static_cast<std::uint32_t>(most * (longest + 256));
-    if (!given_("--batch"))
-      o_.engine.batch = static_cast<std::uint32_t>(std::max<std::size_t>(512, (o_.most_drafted + 1) * most));
+    o_.engine.batch = static_cast<std::uint32_t>(std::max<std::size_t>(512, (o_.most_drafted + 1) * most));
   }
 
   void inputs() {
     std::string names;
     int kinds = 0;
-    for (const char* name : {"--prompt", "--prompt-file", "--prompts", "--trace"})
+    for (const char* name : {"--prompt", "--prompts", "--trace"})
       if (given_(name)) names += (kinds++ > 0 ? " and " : "") + std::string(name);
     if (given_("--profile")) {
       if (kinds != 0) throw InputError("--profile measures passes over made-up tokens; leave out " + names);
-      for (const char* name : {"--system", "--raw", "--max-tokens", "--limit", "--part"})
+      for (const char* name : {"--raw", "--max-tokens", "--limit", "--part"})
         given_.never_both("--profile", name, "it measures passes over made-up tokens");
       return;
     }
-    if (kinds == 0) throw InputError("nothing to generate: give --prompt, --prompt-file, --prompts or --trace");
+    if (kinds == 0) throw InputError("nothing to generate: give --prompt, --prompts or --trace");
     if (kinds > 1) throw InputError(names + " do not go together: give one of them");
-    given_.only(!given_("--prompts") && !given_("--trace"), {"--system"},
-                "goes with --prompt and --prompt-file; files of sessions have their own system texts");
     given_.only(!given_("--trace"), {"--raw", "--max-tokens"},
                 "applies to text; a trace has tokens, and states how many to generate");
-    given_.never_both("--system", "--raw",
-                      "only a chat template has a place for a system text; write it into the prompt");
     given_.only(given_("--prompts") || given_("--trace"), {"--limit", "--part"},
                 "applies to files of sessions: --prompts and --trace");
   }

@@ -18,8 +18,6 @@
 
 namespace reprise::llama {
 
-enum class Format : std::uint8_t { table, json };
-
 /// The values of the command line.
 struct Options {
   EngineOptions engine;
@@ -54,12 +52,8 @@ struct Options {
   std::size_t most_drafted = 32;        ///< most drafted tokens of each sequence that --profile measures
   std::size_t pass_times = 0;           ///< passes of each shape to record; 0: none
   bool flips = false;
-  Format format = Format::table;
-  std::string output;                        ///< a file; empty: standard output
-  std::string report;                        ///< a file for the page about --compare; empty: none
-  std::vector<std::string> report_sessions;  ///< ids of sessions to show on the page
-  bool statistics = false;
-  bool quiet = false;
+  bool json = false;   ///< results for programs instead of a table
+  std::string output;  ///< a file; empty: standard output
   bool help = false;
   bool version = false;
 };

@@ -179,7 +179,7 @@ Profile measure_profile(Passes& passes, const ProfileSettings& settings, tools::
       held = context;
     }
     if (profile.points.empty())
-      throw InputError("--profile: nothing fits: " + profile.left_out.front() + "; give a larger --context or --batch");
+      throw InputError("--profile: nothing fits: " + profile.left_out.front() + "; give a larger --context");
   }
   passes.clear();
   progress.clear();

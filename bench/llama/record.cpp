@@ -108,7 +108,7 @@ RecordCounts record(std::span<const Request> requests, TraceWriter& trace, const
 RecordCounts record(Engine& engine, std::span<const Request> requests, const Settings& settings, TraceWriter& trace,
                     tools::Progress& progress, std::size_t top_k) {
   if (!settings.sampling.plain())
-    throw tools::InputError("--record records the likeliest tokens: leave out --temperature and --repeat-penalty");
+    throw tools::InputError("--record records the likeliest tokens: leave out --temperature");
   Drafting drafting = no_drafting();
   return record(
       requests, trace,

@@ -9,19 +9,16 @@
 
 namespace reprise::llama {
 
-/// The sampling settings. The order is that of llama.cpp: grammar, penalties, top-k, top-p, min-p, temperature, draw.
+/// The sampling settings. The order is that of llama.cpp: grammar, top-k, top-p, min-p, temperature, draw. The three
+/// cuts have its defaults.
 struct Sampling {
   double temperature = 0;  ///< 0: always the likeliest token
-  std::int32_t top_k = 40;
-  double top_p = 0.95;
-  double min_p = 0.05;
-  double repeat_penalty = 1;  ///< for the last 64 generated tokens; 1: none
   std::uint32_t seed = 1;
   std::string grammar = {};  ///< in GBNF, with the rule "root"; empty: none
 
   [[nodiscard]] bool drawn() const { return temperature > 0; }
   /// True if picks are the argmax of the unchanged logits, so that no sampler is needed.
-  [[nodiscard]] bool plain() const { return !drawn() && repeat_penalty == 1 && grammar.empty(); }
+  [[nodiscard]] bool plain() const { return !drawn() && grammar.empty(); }
 };
 
 struct FreeSampler {
@@ -41,15 +38,12 @@ inline SamplerOwner make_sampler(const Sampling& sampling, const llama_vocab* vo
   if (sampling.plain()) return nullptr;
   SamplerOwner chain(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain.get(), sampler); };
-  const auto real = [](double value) { return static_cast<float>(value); };
   if (!sampling.grammar.empty()) add(llama_sampler_init_grammar(vocab, sampling.grammar.c_str(), "root"));
-  if (sampling.repeat_penalty != 1)
-    add(llama_sampler_init_penalties(llama_vocab_n_tokens(vocab), 64, real(sampling.repeat_penalty), 0, 0));
   if (sampling.drawn()) {
-    add(llama_sampler_init_top_k(sampling.top_k));
-    add(llama_sampler_init_top_p(real(sampling.top_p), 1));
-    add(llama_sampler_init_min_p(real(sampling.min_p), 1));
-    add(llama_sampler_init_temp(real(sampling.temperature)));
+    add(llama_sampler_init_top_k(40));
+    add(llama_sampler_init_top_p(0.95F, 1));
+    add(llama_sampler_init_min_p(0.05F, 1));
+    add(llama_sampler_init_temp(static_cast<float>(sampling.temperature)));
     add(llama_sampler_init_dist(sampling.seed));
   } else {
     add(llama_sampler_init_greedy());

@@ -18,7 +18,6 @@
 #include "common/progress.hpp"
 #include "common/text.hpp"
 #include "compare.hpp"
-#include "compare_page.hpp"
 #include "compare_report.hpp"
 #include "engine.hpp"
 #include "flips.hpp"
@@ -26,14 +25,12 @@
 #include "inputs.hpp"
 #include "memory_file.hpp"
 #include "options.hpp"
-#include "pass_notes.hpp"
 #include "passes.hpp"
 #include "profile.hpp"
 #include "record.hpp"
 #include "replay/strategies.hpp"
 #include "replay/trace.hpp"
 #include "reprise/core/version.hpp"
-#include "reprise/stats/statistics_text.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -70,8 +67,7 @@ class Tool {
       : options_(parse_options(arguments)),
         arguments_(arguments),
         around_(surroundings),
-        progress_(surroundings.show_progress && !options_.quiet ? &surroundings.error : nullptr,
-                  surroundings.progress_columns),
+        progress_(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns),
         output_(options_.output, surroundings.out) {}
 
   int run() {
@@ -80,7 +76,6 @@ class Tool {
     if (!options_.profile.empty()) return profile();
     if (options_.flips) return flips();
     // All checks come before the first generated token.
-    if (!options_.report.empty()) tools::check_writable(options_.report, "--report " + options_.report);
     auto specs = options_.strategies;
     if (specs.empty()) specs.emplace_back(replay::default_strategy);
     if (options_.cost != "learned") told_ = curve("--cost", options_.cost);
@@ -105,7 +100,6 @@ class Tool {
     std::vector<Request> others = take_part(requests, options_.part);
     if (options_.warm) filling_ = std::move(others);
     if (options_.again != 0) repeat_some(requests, options_.again);
-    check_report_sessions(requests);
     if (!options_.snapshot_in.empty()) load_memory(draftings_, options_.snapshot_in, fingerprint());
     settings_ = {options_.sampling, options_.leaves, options_.inputs.raw, told, options_.picks, options_.prompt_rows};
     if (!options_.record.empty()) return record_all(requests);
@@ -125,17 +119,7 @@ class Tool {
     // Bundled curves are named without a path, so parse_options() cannot make this check.
     const std::vector<tools::InputFile> inputs = {{"the curve", replay::find_curve(spec, around_.profile_folders)}};
     tools::check_not_an_input(options_.output, "--output " + options_.output, inputs);
-    tools::check_not_an_input(options_.report, "--report " + options_.report, inputs);
     return replay::CostCurve::parse(spec, around_.profile_folders, option);
-  }
-
-  void check_report_sessions(const std::vector<Request>& requests) const {
-    for (const std::string& id : options_.report_sessions)
-      if (std::none_of(requests.begin(), requests.end(), [&](const Request& request) { return request.id == id; }))
-        throw InputError("--report-session " + id + ": no session that is run has this id");
-    if (options_.report_sessions.size() > CompareNotes::most_shown)
-      throw InputError("--report-session: at most " + std::to_string(CompareNotes::most_shown) +
-                       " sessions can be shown");
   }
 
   [[nodiscard]] std::uint64_t fingerprint() const {
@@ -143,18 +127,12 @@ class Tool {
   }
 
   int generate_all(const std::vector<Request>& requests) {
-    Statistics all;
     for (const Request& request : requests) {
-      const RequestRun run = options_.format == Format::json ? run_request(engine_, request, draftings_[0], settings_)
-                                                             : stream(request, requests.size() > 1);
-      if (options_.format == Format::json) write_json(output_.stream(), engine_, request, draftings_[0].spec, run);
+      const RequestRun run = stream(request, requests.size() > 1);
       output_.finish();
-      for (const TurnRun& turn : run.turns) all += turn.statistics;
-      if (options_.quiet) continue;
       if (requests.size() > 1) around_.error << tools::printable(request.id) << ": ";
       write_summary(around_.error, run);
     }
-    if (options_.statistics) write_table(all, [&](std::string_view piece) { around_.error << piece; });
     return exit_done;
   }
 
@@ -177,35 +155,16 @@ class Tool {
 
   int compare_all(const std::vector<Request>& requests, std::optional<PredictionSettings> prediction) {
     fill_memories(engine_, filling_, draftings_, settings_, progress_);
-    CompareNotes notes(options_.report_sessions);
     const auto results = compare(engine_, requests, draftings_,
-                                 {settings_, options_.repeat, options_.epsilon, std::move(prediction),
-                                  options_.report.empty() ? nullptr : &notes},
-                                 progress_);
+                                 {settings_, options_.repeat, options_.epsilon, std::move(prediction)}, progress_);
     const CompareReport report{results,         engine_,          settings_,     options_.cost,  options_.cost_model,
                                options_.repeat, options_.epsilon, options_.kept, filling_.size()};
-    if (options_.format == Format::json)
+    if (options_.json)
       write_json(output_.stream(), report);
     else
       write_table(output_.stream(), report);
     output_.finish();
-    if (!options_.report.empty()) write_report(report, notes);
-    if (options_.statistics)
-      for (const StrategyPairs& strategy : results) {
-        Statistics all;
-        for (const Pair& pair : strategy.pairs) all += pair.drafted.statistics;
-        around_.error << "\n" << tools::printable(strategy.spec) << "\n";
-        reprise::write_table(all, [&](std::string_view piece) { around_.error << piece; });
-      }
     return status(report.verdict());
-  }
-  /// Throws EngineError if the page could not be written.
-  void write_report(const CompareReport& report, const CompareNotes& notes) const {
-    std::ostringstream text;
-    write_page(text, {report, notes, options_.report_sessions, told_ ? &*told_ : nullptr,
-                      draftings_.front().control.learned()});
-    if (!tools::replace_text(options_.report, text.view()))
-      throw EngineError(options_.report + ": could not be written");
   }
   static int status(Verdict verdict) {
     return verdict == Verdict::identical ? exit_done : verdict == Verdict::near_tie ? exit_near_tie : exit_wrong;
@@ -234,7 +193,7 @@ class Tool {
         options_.repeat,           options_.epsilon};
     const BatchComparison comparison = compare_batches(engine_, requests, drafting, settings, progress_);
     const BatchReport report{comparison, requests, engine_, settings, drafting.spec, options_.cost};
-    options_.format == Format::json ? write_json(output_.stream(), report) : write_table(output_.stream(), report);
+    options_.json ? write_json(output_.stream(), report) : write_table(output_.stream(), report);
     output_.finish();
     return comparison.partial ? exit_interrupted : status(comparison.verdict());
   }
@@ -245,8 +204,7 @@ class Tool {
       if (!ids.insert(request.id).second)
         throw InputError(request.where + ": id: another session also has the id " + request.id +
                          "; give them different ids");
-    std::ostream* const messages = options_.quiet ? nullptr : &around_.error;
-    TraceWriter trace = TraceWriter::open(options_.record, messages, engine_.vocabulary());
+    TraceWriter trace = TraceWriter::open(options_.record, &around_.error, engine_.vocabulary());
     const RecordCounts counts = record(engine_, requests, settings_, trace, progress_, options_.record_top_k);
     write_counts(output_.stream(), counts);
     output_.finish();
@@ -279,7 +237,7 @@ class Tool {
     engine_ = Engine::load(options_.engine);
     LlamaPasses passes(engine_.context());
     const std::vector<WidthFlips> widths = measure_flips(passes, sessions, {}, progress_);
-    if (options_.format == Format::json)
+    if (options_.json)
       write_flips_json(output_.stream(), widths, engine_.description(), library(), options_.engine.threads);
     else
       write_flips_table(output_.stream(), widths);

@@ -49,13 +49,14 @@ void write_top_k(tools::JsonWriter& json, const replay::TopKRows& rows) {
   json.end();
 }
 
-}  // namespace
-
+/// Writes the member `key`: the tokens as an array.
 void write_tokens(tools::JsonWriter& json, std::string_view key, const std::vector<Token>& tokens) {
   json.key(key).begin_array();
   for (const Token token : tokens) json.value(token);
   json.end();
 }
+
+}  // namespace
 
 std::string trace_line(const replay::TraceSession& session, std::span<const Finish> finishes) {
   std::ostringstream line;

@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/json_writer.hpp"
 #include "replay/trace.hpp"
 
 namespace reprise::llama {
@@ -26,9 +25,6 @@ enum class Finish : std::uint8_t {
 constexpr std::string_view name(Finish finish) {
   return finish == Finish::eos ? "eos" : finish == Finish::length ? "length" : "loop";
 }
-
-/// Writes the member `key`: the tokens as an array.
-void write_tokens(tools::JsonWriter& json, std::string_view key, const std::vector<Token>& tokens);
 
 /// `session` as one line of a trace, newline included. Turns with a finish have a member such as "finish": "eos", and
 /// turns with top-k rows have a member "top_k".

@@ -4,44 +4,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "job.hpp"
 #include "reprise/testing/random.hpp"
+#include "session_costs.hpp"
 #include "strategies.hpp"
 
 namespace reprise::replay {
 namespace {
 
-constexpr std::size_t widths[] = {1, 2, 4, 8, 16, 32};
+constexpr std::size_t captured_widths[] = {1, 2, 4, 8, 16, 32};
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
-
-/// The costs of all sessions of a replay, whatever the order of its jobs.
-class CostObserver : public ReplayObserver {
- public:
-  explicit CostObserver(std::span<const Trace> traces) : traces_(traces) {
-    std::size_t sessions = 0;
-    for (const Trace& trace : traces) {
-      first_.push_back(sessions);
-      sessions += trace.sessions.size();
-    }
-    costs.resize(sessions);
-  }
-  PassWatcher* watcher(const Job&) override { return nullptr; }
-  void replayed(const Job& job, std::span<const Counts> counts) override {
-    const std::size_t first = first_[static_cast<std::size_t>(&job.trace - traces_.data())];
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      costs[first + i] = {counts[i].tokens, counts[i].charges.front().cost};
-      if (fault.empty() && !counts[i].fault.empty()) fault = job.trace.path + ": " + counts[i].fault;
-    }
-  }
-  void bounded(const Trace&, std::size_t, std::span<const Counts>) override {}
-
-  std::vector<SessionCost> costs;
-  std::string fault;
-
- private:
-  std::span<const Trace> traces_;
-  std::vector<std::size_t> first_;
-};
 
 /// The replay of one group of settings.
 struct Replayed {
@@ -101,7 +72,7 @@ class Adviser {
     one.settings.kept = settings.history_bytes == 0 ? Kept::session : Kept::past;
     if (settings.history_bytes != 0) one.settings.memory_bytes = settings.history_bytes;
     if (settings.graph_widths) one.settings.widths = graph_widths();
-    CostObserver observer(assignment_.traces);
+    SessionCosts observer(assignment_.traces);
     one.observer = &observer;
     Replayed result;
     for (const Row& row : replay_all(one, progress_))
@@ -191,13 +162,13 @@ Change change(std::span<const SessionCost> before, std::span<const SessionCost> 
 
 AllowedWidths graph_widths() {
   AllowedWidths all;
-  for (const std::size_t width : widths) all.add(width);
+  for (const std::size_t width : captured_widths) all.add(width);
   return all;
 }
 
 std::string graph_widths_text() {
   std::string text;
-  for (const std::size_t width : widths) text += (text.empty() ? "" : ", ") + std::to_string(width);
+  for (const std::size_t width : captured_widths) text += (text.empty() ? "" : ", ") + std::to_string(width);
   return text;
 }
 

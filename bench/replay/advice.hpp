@@ -94,7 +94,7 @@ struct Advice {
 /// Cost: twelve replays. Throws InputError as replay_all() does.
 Advice advise(const Assignment& assignment, std::span<const DatastoreRef> stores, tools::Progress& progress);
 
-/// The inputs of the reports of an advice.
+/// The inputs of the report of an advice.
 struct AdviceReport {
   const Advice& advice;
   const CostCurve& curve;
@@ -103,7 +103,6 @@ struct AdviceReport {
   bool top_k = false;  ///< the drafters were shown top-k rows
 };
 void write_table(std::ostream& out, const AdviceReport& report);
-void write_json(std::ostream& out, const AdviceReport& report);
 /// Writes the advised settings as C++ to paste.
 void write_code(std::ostream& out, const AdviceReport& report);
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reports of an advice: a table with C++ to paste, and JSON.
+// The report of an advice: a table with C++ to paste.
 #include <algorithm>
-#include <sstream>
 #include <string>
 
 #include "advice.hpp"
-#include "common/json_writer.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
 
@@ -69,24 +67,6 @@ void write_summary(std::ostream& out, const Advice& advice) {
   if (advice.against_plain.interval && advice.against_plain.interval->high < 1)
     out << "The defaults are slower than plain decoding here. Check the curve; the loss of a drafter is bounded "
            "(docs/choosing.md).\n";
-}
-
-std::string json_interval(const Change& change) {
-  if (!change.interval) return "null";
-  return "[" + tools::shortest(change.interval->low) + ", " + tools::shortest(change.interval->high) + "]";
-}
-
-std::string_view name(Drafter drafter) {
-  return drafter == Drafter::ngram ? "ngram" : drafter == Drafter::copy ? "copy" : "ngram:index=suffix_array";
-}
-
-void add_settings(tools::JsonWriter& json, const AdvisedSettings& settings) {
-  json.key("settings").begin_object();
-  json.member("trees", settings.trees).member("history_bytes", settings.history_bytes);
-  json.member("drafter", name(settings.drafter));
-  json.member("max_nodes", settings.max_nodes);
-  json.member("widths", settings.graph_widths ? graph_widths_text() : std::string());
-  json.end();
 }
 
 }  // namespace
@@ -155,35 +135,6 @@ void write_table(std::ostream& out, const AdviceReport& report) {
   write_summary(out, advice);
   out << "\n";
   write_code(out, report);
-}
-
-void write_json(std::ostream& out, const AdviceReport& report) {
-  const Advice& advice = report.advice;
-  tools::JsonWriter json(out);
-  json.begin_object().member("version", 1).member("cost", report.curve.spec());
-  json.member("part", name(report.part)).member("sessions", advice.sessions).member("tokens", advice.tokens);
-  json.raw_member("default_speedup", tools::shortest(advice.default_speedup));
-  json.raw_member("default_interval", json_interval(advice.against_plain));
-  json.member("leave_as_is", advice.leave_as_is());
-  add_settings(json, advice.settings);
-  json.member("memory_bytes", advice.memory_bytes).raw_member("speedup", tools::shortest(advice.speedup));
-  json.raw_member("ratio", tools::shortest(advice.against_default.ratio));
-  json.raw_member("interval", json_interval(advice.against_default));
-  std::ostringstream code;
-  write_code(code, report);
-  json.member("code", code.str());
-  json.key("tried").begin_array();
-  for (const Tried& tried : advice.tried) {
-    json.new_line(2).begin_object().member("question", tried.question).member("setting", tried.setting);
-    json.raw_member("speedup", tools::shortest(tried.speedup));
-    json.raw_member("ratio", tools::shortest(tried.change.ratio));
-    json.raw_member("interval", json_interval(tried.change)).member("memory_bytes", tried.memory_bytes);
-    json.member("chosen", tried.chosen);
-    add_settings(json, tried.settings);
-    json.end();
-  }
-  json.new_line().end().end();
-  out << "\n";
 }
 
 }  // namespace reprise::replay

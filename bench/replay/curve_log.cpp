@@ -51,4 +51,16 @@ CurvePoint CurveLog::point(const LearnedCurve& learned, std::size_t context) con
   return now;
 }
 
+void CurveWatcher::began(const TraceSession& session) {
+  logs_ = fresh_.learned() != nullptr && (logged_ == nullptr || logged_ == &session);
+  if (!logs_ || begun_) return;
+  begun_ = true;
+  log_.begin(*fresh_.learned(), session.turns.empty() ? 0 : session.turns.front().prompt.size());
+}
+
+void CurveWatcher::passed(const Passed& pass) {
+  rows_.add(pass.shape.rows);
+  if (logs_) log_.add(pass);
+}
+
 }  // namespace reprise::replay

@@ -10,7 +10,9 @@
 
 #include "cost_curve.hpp"
 #include "pass_watcher.hpp"
+#include "replay_control.hpp"
 #include "reprise/control/learned_curve.hpp"
+#include "trace.hpp"
 
 namespace reprise::replay {
 
@@ -71,6 +73,30 @@ class CurveLog {
   std::size_t last_context_ = 0;
   std::uint64_t passes_ = 0;
   std::uint64_t next_ = 0;
+};
+
+/// Records the curve that the control of a replay learns, and counts its passes by their rows.
+class CurveWatcher : public PassWatcher {
+ public:
+  /// `curve`: the true curve, which outlives the watcher. `fresh`: the control at the start. `logged`: the session
+  /// whose learned curve is recorded; null: the stream of all.
+  CurveWatcher(const CostCurve& curve, std::size_t max_nodes, const ReplayControl& fresh, const TraceSession* logged)
+      : fresh_(fresh), logged_(logged), log_(curve, max_nodes + 1) {}
+
+  void began(const TraceSession& session) override;
+  void passed(const Passed& pass) override;
+
+  /// The learned curve over the passes; empty if control learns none.
+  [[nodiscard]] std::vector<CurvePoint> learned() const { return log_.points(); }
+  [[nodiscard]] const RowCounts& rows() const { return rows_; }
+
+ private:
+  ReplayControl fresh_;
+  const TraceSession* logged_;
+  CurveLog log_;
+  RowCounts rows_;
+  bool logs_ = false;  // the present session is recorded
+  bool begun_ = false;
 };
 
 }  // namespace reprise::replay

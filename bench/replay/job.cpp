@@ -96,4 +96,14 @@ std::vector<Counts> replay_freely(const Assignment& assignment, Job& job, tools:
   return counts;
 }
 
+CurveWatcher curve_watcher(const Assignment& assignment, const Job& job, const CostCurve& curve) {
+  const auto& sessions = job.trace.sessions;
+  const auto longest =
+      std::max_element(sessions.begin(), sessions.end(),
+                       [](const TraceSession& a, const TraceSession& b) { return tokens_of(a) < tokens_of(b); });
+  const bool carried = assignment.settings.cost_known == CostKnown::carried;
+  return {curve, job.max_nodes(assignment.settings), make_control(setup_of(job, assignment.settings)),
+          carried || longest == sessions.end() ? nullptr : &*longest};
+}
+
 }  // namespace reprise::replay

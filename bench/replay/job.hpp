@@ -11,6 +11,7 @@
 #include "common/progress.hpp"
 #include "control_spec.hpp"
 #include "cost_curve.hpp"
+#include "curve_log.hpp"
 #include "pass_watcher.hpp"
 #include "replay.hpp"
 #include "replay_settings.hpp"
@@ -62,5 +63,9 @@ std::vector<Counts> replay_chained(const Assignment& assignment, Job& job, tools
 
 /// Replays independent sessions in parallel, and returns their counts.
 std::vector<Counts> replay_freely(const Assignment& assignment, Job& job, tools::Progress& progress);
+
+/// Returns a watcher of the curve that control learns in a replay of `job`: in the whole stream if knowledge is
+/// carried, otherwise in the session with the most tokens. `curve`: the true one.
+CurveWatcher curve_watcher(const Assignment& assignment, const Job& job, const CostCurve& curve);
 
 }  // namespace reprise::replay

@@ -205,16 +205,11 @@ std::vector<Option> result_rows(Options& o) {
            "also an upper bound for drafters that copy from their session: an oracle that knows, for each\n"
            "pass, where to copy from and how far",
            flag(o.ceiling)},
-          {"--reasons", "", "add to the table why drafts were not sent whole", flag(o.reasons)},
-          {"--reliability", "", "add to the table claimed against observed probabilities of drafted tokens",
-           flag(o.reliability)},
-          {"--curves", "", "with --seeds: draw the learned curve of the worst run of each line, not of one line only",
-           flag(o.curves)},
           {.name = "--format",
            .value = "FORMAT",
-           .help = "table (default), json or csv",
-           .read = word<Format>(o.format, {{"table", Format::table}, {"json", Format::json}, {"csv", Format::csv}}),
-           .wanted = "table, json or csv"},
+           .help = "table (default) or json",
+           .read = word<bool>(o.json, {{"table", false}, {"json", true}}),
+           .wanted = "table or json"},
           {"--output", "FILE", "write there instead of to standard output", text(o.output)},
           {"--threads", "N",
            "sessions replayed in parallel (default 1); whole runs where sessions depend on each other.\n"
@@ -275,13 +270,12 @@ void agree_to_advise(const Options& o, const tools::GivenOptions& given) {
              {"--strategy", "--control", "--shape", "--max-nodes", "--memory", "--memory-bytes", "--next-tokens",
               "--snapshot-in", "--snapshot-out"},
              "cannot be given with --advise, which tries several of these settings");
-  given.only(false, {"--seeds", "--by-category", "--ceiling", "--reasons", "--reliability", "--report"},
+  given.only(false, {"--seeds", "--by-category", "--ceiling", "--report", "--format"},
              "belongs to a replay of given settings; leave out --advise, or this option");
   if (o.costs.size() + o.pass_times.size() != 1)
     throw InputError(
         "--advise needs one --cost or --pass-times, because the best settings depend on what a pass costs; "
         "docs/choosing.md says how to measure a curve, and linear:0.02 is a guess for a GPU");
-  if (o.format == Format::csv) throw InputError("--advise needs --format table or json");
 }
 
 /// Rejects combinations of options that have no effect.
@@ -302,18 +296,13 @@ void agree(const Options& o, const tools::GivenOptions& given) {
     for (const auto& [name, path] : {std::pair("--snapshot-in", &o.snapshot_in), {"--snapshot-out", &o.snapshot_out}})
       if (!path->empty() && tools::same_file(*path, o.output))
         throw InputError(std::string(name) + " and --output are the same file; give two");
-  given.only(o.seeds != 0, {"--curves"}, "needs --seeds: it draws the curves that control has learned");
   given.only(!o.report.empty(), {"--report-session", "--vocabulary"}, "needs --report: it changes that page");
   for (const auto& [name, path] :
        {std::pair("--output", &o.output), {"--snapshot-in", &o.snapshot_in}, {"--snapshot-out", &o.snapshot_out}})
     if (!o.report.empty() && !path->empty() && tools::same_file(*path, o.report))
       throw InputError(std::string(name) + " and --report are the same file; give two");
-  given.only(o.format == Format::table, {"--curves"},
-             "needs --format table; with --seeds, --format json always has it");
-  given.only(o.seeds == 0, {"--ceiling", "--reasons", "--reliability", "--report", "--snapshot-out"},
+  given.only(o.seeds == 0, {"--ceiling", "--report", "--snapshot-out"},
              "belongs to one replay, but --seeds makes several; leave one of them out");
-  given.only(o.format == Format::table, {"--reasons", "--reliability"},
-             "needs --format table; --format json always has it");
 }
 
 }  // namespace

@@ -15,8 +15,6 @@
 
 namespace reprise::replay {
 
-enum class Format : std::uint8_t { table, json, csv };
-
 /// The values of the command line.
 struct Options {
   std::vector<std::string> strategies;  ///< empty: the default
@@ -32,10 +30,7 @@ struct Options {
   bool stream = false;              ///< replay all traces as one
   bool by_category = false;
   bool ceiling = false;
-  bool reasons = false;      ///< add to the table: why drafts were not sent whole
-  bool reliability = false;  ///< add to the table: reliability diagrams
-  bool curves = false;       ///< add to the table: learned curves of all lines
-  Format format = Format::table;
+  bool json = false;                         ///< results for programs instead of a table
   std::string output;                        ///< a file; empty: standard output
   std::string report;                        ///< a file for the page; empty: none
   std::vector<std::string> report_sessions;  ///< ids of sessions to show on the page

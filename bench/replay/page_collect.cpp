@@ -7,43 +7,13 @@
 
 #include "common/input_error.hpp"
 #include "job.hpp"
+#include "session_costs.hpp"
 
 namespace reprise::replay {
 namespace {
 
 /// The bytes that the passes of all shown sessions may take on a page.
 constexpr std::size_t shown_bytes = 2'000'000;
-
-const TraceSession* longest(const Trace& trace) {
-  const auto at =
-      std::max_element(trace.sessions.begin(), trace.sessions.end(),
-                       [](const TraceSession& a, const TraceSession& b) { return tokens_of(a) < tokens_of(b); });
-  return at == trace.sessions.end() ? nullptr : &*at;
-}
-
-/// Collects the sessions of a replay in hindsight and of the ceiling.
-class BesideObserver : public ReplayObserver {
- public:
-  /// `first`: the index of the first session of each trace.
-  BesideObserver(PageData& data, std::span<const std::size_t> first) : data_(data), first_(first) {
-    data.hindsight.resize(data.sessions.size());
-    data.ceiling.resize(data.sessions.size());
-  }
-
-  PassWatcher* watcher(const Job&) override { return nullptr; }
-  void replayed(const Job& job, std::span<const Counts> counts) override { put(data_.hindsight, job.trace, counts); }
-  void bounded(const Trace& trace, std::size_t, std::span<const Counts> counts) override {
-    put(data_.ceiling, trace, counts);
-  }
-
- private:
-  void put(std::vector<SessionCost>& to, const Trace& trace, std::span<const Counts> counts) {
-    const std::size_t first = first_[static_cast<std::size_t>(&trace - data_.traces.data())];
-    for (std::size_t i = 0; i < counts.size(); ++i) to[first + i] = {counts[i].tokens, counts[i].charges.front().cost};
-  }
-  PageData& data_;
-  std::span<const std::size_t> first_;
-};
 
 }  // namespace
 
@@ -100,11 +70,8 @@ bool PageCollector::is_main(const Job& job) const {
 PassWatcher* PageCollector::watcher(const Job& job) {
   if (!is_main(job)) return nullptr;
   auto& tally = tallies_[static_cast<std::size_t>(&job.trace - data_.traces.data())];
-  const bool carried = assignment_.settings.cost_known == CostKnown::carried;
-  tally = std::make_unique<PassTally>(
-      data_.curves[data_.main], job.max_nodes(assignment_.settings),
-      make_control({job.control, job.curves, assignment_.settings, job.run.calibrated, nullptr}),
-      carried ? nullptr : longest(job.trace));
+  const CostCurve& curve = data_.curves[data_.main];
+  tally = std::make_unique<PassTally>(curve, curve_watcher(assignment_, job, curve));
   return tally.get();
 }
 
@@ -124,8 +91,6 @@ void PageCollector::replayed(const Job& job, std::span<const Counts> counts) {
   for (const Counts& one : counts) data_.counts += one;
 }
 
-void PageCollector::bounded(const Trace&, std::size_t, std::span<const Counts>) {}
-
 void PageCollector::beside(tools::Progress& progress) {
   const ControlSpec hindsight[] = {{ControlKind::hindsight, 0}};
   Assignment one = assignment_;
@@ -134,9 +99,11 @@ void PageCollector::beside(tools::Progress& progress) {
   one.curves = assignment_.curves.subspan(data_.main, 1);
   one.by_category = false;
   one.ceiling = true;
-  BesideObserver observer(data_, first_);
-  one.observer = &observer;
+  SessionCosts costs(data_.traces);
+  one.observer = &costs;
   static_cast<void>(replay_all(one, progress));
+  data_.hindsight = std::move(costs.costs);
+  data_.ceiling = std::move(costs.ceiling);
 }
 
 void PageCollector::choose_shown() {

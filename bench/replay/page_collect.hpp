@@ -24,7 +24,6 @@ class PageCollector : public ReplayObserver {
 
   PassWatcher* watcher(const Job& job) override;
   void replayed(const Job& job, std::span<const Counts> counts) override;
-  void bounded(const Trace& trace, std::size_t curve, std::span<const Counts> counts) override;
 
   /// Replays the main run in hindsight, computes the ceiling, and replays the shown sessions. Call it once.
   PageData finish(tools::Progress& progress);

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "reprise/testing/random.hpp"
+
 namespace reprise::replay {
 
 SessionCost& SessionCost::operator+=(const SessionCost& other) {
@@ -19,11 +21,33 @@ double SessionCost::speedup() const {
   return cost == 0 ? 0 : static_cast<double>(tokens) / cost;
 }
 
+SessionCost sum(std::span<const SessionCost> sessions) {
+  SessionCost all;
+  for (const SessionCost& session : sessions) all += session;
+  return all;
+}
+
 Interval between_tails(std::vector<double> values, double tail) {
   std::sort(values.begin(), values.end());
   const auto last = static_cast<double>(values.size() - 1);
   return {values[static_cast<std::size_t>(std::floor(tail * last))],
           values[static_cast<std::size_t>(std::ceil((1 - tail) * last))]};
+}
+
+std::optional<Interval> bootstrap(std::span<const SessionCost> sessions) {
+  constexpr std::size_t fewest = 200;
+  constexpr std::size_t most = 2000;
+  if (sessions.size() < 2) return std::nullopt;
+  const std::size_t resamples = std::clamp(bootstrap_draws / sessions.size(), fewest, most);
+  testing::Random random(1);
+  std::vector<double> speedups;
+  speedups.reserve(resamples);
+  for (std::size_t i = 0; i < resamples; ++i) {
+    SessionCost drawn;
+    for (std::size_t j = 0; j < sessions.size(); ++j) drawn += sessions[random.below(sessions.size())];
+    speedups.push_back(drawn.speedup());
+  }
+  return between_tails(std::move(speedups), 0.025);
 }
 
 Groups group_by(std::span<const std::string> names, std::span<const std::uint64_t> tokens, std::size_t most) {
@@ -57,6 +81,23 @@ Groups group_by(std::span<const std::string> names, std::span<const std::uint64_
   std::sort(rest.sessions.begin(), rest.sessions.end());
   kept.groups.push_back(std::move(rest));
   return kept;
+}
+
+std::vector<std::size_t> worst_median_best(std::span<const SessionCost> sessions, const Group& group) {
+  std::vector<std::size_t> order;
+  for (const std::size_t i : group.sessions)
+    if (sessions[i].tokens != 0) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return sessions[a].speedup() < sessions[b].speedup(); });
+  if (order.size() <= 3) return order;
+  return {order.front(), order[order.size() / 2], order.back()};
+}
+
+std::optional<std::size_t> worst_session(std::span<const SessionCost> sessions) {
+  std::optional<std::size_t> at;
+  for (std::size_t i = 0; i < sessions.size(); ++i)
+    if (sessions[i].tokens != 0 && (!at || sessions[i].speedup() < sessions[*at].speedup())) at = i;
+  return at;
 }
 
 }  // namespace reprise::replay

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
-
-#include "reprise/testing/random.hpp"
 
 namespace reprise::replay {
 
@@ -25,27 +20,8 @@ struct SessionCost {
   [[nodiscard]] double speedup() const;
 };
 
-/// The result of one session that can be added to others, such as SessionCost. Its speedup is a ratio, so that of a sum
-/// is a ratio of sums.
-template <class S>
-concept SessionResult = std::copyable<S> && requires(S& into, const S& from) {
-  into += from;
-  { from.speedup() } -> std::same_as<double>;
-  { from.tokens } -> std::convertible_to<std::uint64_t>;
-};
-static_assert(SessionResult<SessionCost>);
-
 /// Returns the sum of `sessions`, in their order.
-template <SessionResult S>
-S sum(std::span<const S> sessions) {
-  S all;
-  for (const S& session : sessions) all += session;
-  return all;
-}
-template <SessionResult S>
-S sum(const std::vector<S>& sessions) {
-  return sum(std::span<const S>(sessions));
-}
+SessionCost sum(std::span<const SessionCost> sessions);
 
 struct Interval {
   double low = 0;
@@ -60,12 +36,7 @@ Interval between_tails(std::vector<double> values, double tail);
 /// sessions. Deterministic. Returns nullopt for fewer than two sessions.
 ///
 /// Cost: bootstrap_draws draws; 2,000 resamples, or fewer if there are more than 2,000 sessions, but at least 200.
-template <SessionResult S = SessionCost>
-std::optional<Interval> bootstrap(std::span<const S> sessions);
-template <SessionResult S>
-std::optional<Interval> bootstrap(const std::vector<S>& sessions) {
-  return bootstrap(std::span<const S>(sessions));
-}
+std::optional<Interval> bootstrap(std::span<const SessionCost> sessions);
 inline constexpr std::size_t bootstrap_draws = 4'000'000;
 
 /// Sessions with something in common, such as a category.
@@ -84,48 +55,9 @@ Groups group_by(std::span<const std::string> names, std::span<const std::uint64_
 
 /// Returns the indices of the worst, the median and the best session of `group` by speedup; fewer if it has fewer
 /// sessions with tokens. The earlier session wins a tie.
-template <SessionResult S>
-std::vector<std::size_t> worst_median_best(std::span<const S> sessions, const Group& group);
-template <SessionResult S>
-std::vector<std::size_t> worst_median_best(const std::vector<S>& sessions, const Group& group) {
-  return worst_median_best(std::span<const S>(sessions), group);
-}
+std::vector<std::size_t> worst_median_best(std::span<const SessionCost> sessions, const Group& group);
 
 /// Returns the index of the session with the lowest speedup; nullopt if no session has tokens.
-template <SessionResult S>
-std::optional<std::size_t> worst_session(std::span<const S> sessions) {
-  std::optional<std::size_t> at;
-  for (std::size_t i = 0; i < sessions.size(); ++i)
-    if (sessions[i].tokens != 0 && (!at || sessions[i].speedup() < sessions[*at].speedup())) at = i;
-  return at;
-}
-
-template <SessionResult S>
-std::optional<Interval> bootstrap(std::span<const S> sessions) {
-  constexpr std::size_t fewest = 200;
-  constexpr std::size_t most = 2000;
-  if (sessions.size() < 2) return std::nullopt;
-  const std::size_t resamples = std::clamp(bootstrap_draws / sessions.size(), fewest, most);
-  testing::Random random(1);
-  std::vector<double> speedups;
-  speedups.reserve(resamples);
-  for (std::size_t i = 0; i < resamples; ++i) {
-    S drawn;
-    for (std::size_t j = 0; j < sessions.size(); ++j) drawn += sessions[random.below(sessions.size())];
-    speedups.push_back(drawn.speedup());
-  }
-  return between_tails(std::move(speedups), 0.025);
-}
-
-template <SessionResult S>
-std::vector<std::size_t> worst_median_best(std::span<const S> sessions, const Group& group) {
-  std::vector<std::size_t> order;
-  for (const std::size_t i : group.sessions)
-    if (sessions[i].tokens != 0) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return sessions[a].speedup() < sessions[b].speedup(); });
-  if (order.size() <= 3) return order;
-  return {order.front(), order[order.size() / 2], order.back()};
-}
+std::optional<std::size_t> worst_session(std::span<const SessionCost> sessions);
 
 }  // namespace reprise::replay

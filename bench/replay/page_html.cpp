@@ -46,8 +46,6 @@ std::string html_name(std::string_view name) {
   return "<bdi>" + html(shown) + "</bdi>";
 }
 
-std::string fault_box(std::string_view text) { return "<p class=\"fault\" role=\"alert\">" + html(text) + "</p>"; }
-
 std::string bar_cell(double speedup, const std::optional<Interval>& interval, double most) {
   const auto percent = [&](double value) { return tools::decimal(100 * std::clamp(value / most, 0.0, 1.0), 2) + "%"; };
   std::string text =
@@ -62,6 +60,10 @@ std::string bar_cell(double speedup, const std::optional<Interval>& interval, do
 std::string interval_text(const std::optional<Interval>& interval) {
   if (!interval) return "–";
   return tools::decimal(interval->low, 2) + " to " + tools::decimal(interval->high, 2);
+}
+
+std::string counted(std::uint64_t count, const std::string& what) {
+  return tools::grouped(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 std::string share(std::uint64_t part, std::uint64_t whole) {

@@ -12,14 +12,14 @@
 
 namespace reprise::replay {
 
+/// Most categories, traces and strategies in a table.
+inline constexpr std::size_t most_groups = 24;
+
 /// Returns `text` with the characters escaped that have a meaning in HTML. Control characters become visible escapes.
 std::string html(std::string_view text);
 
 /// Returns a name from a trace: escaped, and isolated so that it cannot reverse the text around it.
 std::string html_name(std::string_view name);
-
-/// Returns a warning that readers of the page cannot miss.
-std::string fault_box(std::string_view text);
 
 /// Returns a table cell that shows `speedup` as a bar, with the interval as a whisker and a mark at plain decoding.
 /// `most` is the speedup at the full width.
@@ -27,6 +27,9 @@ std::string bar_cell(double speedup, const std::optional<Interval>& interval, do
 
 /// Returns "1.76 to 1.93", or a dash without an interval.
 std::string interval_text(const std::optional<Interval>& interval);
+
+/// Returns "1 session" or "2,000 sessions".
+std::string counted(std::uint64_t count, const std::string& what);
 
 /// Returns a share in percent with one digit; "0.0%" of nothing.
 std::string share(std::uint64_t part, std::uint64_t whole);

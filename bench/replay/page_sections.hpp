@@ -6,7 +6,6 @@
 #include <string>
 
 #include "page_data.hpp"
-#include "page_parts.hpp"
 #include "vocabulary.hpp"
 
 namespace reprise::replay {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <span>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/text.hpp"
 #include "page_html.hpp"
 #include "page_sections.hpp"
+#include "reprise/core/draft.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -14,10 +16,40 @@ namespace {
 using tools::decimal;
 using tools::grouped;
 
-std::vector<std::string> categories(const PageData& page) {
+std::string by_category(const PageData& page) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < page.sessions.size(); ++i) names.push_back(page.session(i).category);
-  return names;
+  std::vector<std::uint64_t> tokens;
+  for (std::size_t i = 0; i < page.sessions.size(); ++i) {
+    names.push_back(page.session(i).category);
+    tokens.push_back(page.main_costs()[i].tokens);
+  }
+  const Groups groups = group_by(names, tokens, most_groups);
+  struct Line {
+    std::size_t sessions;
+    SessionCost all;
+    std::optional<Interval> interval;
+  };
+  std::vector<Line> lines;
+  double most = 1.1;  // the mark of plain decoding is inside the bar
+  for (const Group& group : groups.groups) {
+    std::vector<SessionCost> some;
+    for (const std::size_t i : group.sessions) some.push_back(page.main_costs()[i]);
+    lines.push_back({some.size(), sum(some), bootstrap(some)});
+    const Line& line = lines.back();
+    most = std::max({most, line.all.speedup(), line.interval ? line.interval->high : 0});
+  }
+  HtmlTable table{"Speedup by category", {"Category", "Speedup", "", "95% interval", "Sessions", "Tokens"}, {}};
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    table.rows.push_back({html_name(groups.groups[i].name), decimal(lines[i].all.speedup(), 3),
+                          bar_cell(lines[i].all.speedup(), lines[i].interval, most), interval_text(lines[i].interval),
+                          grouped(lines[i].sessions), grouped(lines[i].all.tokens)});
+  std::string text = table.text() +
+                     "<p class=\"note\">Bars begin at 0; the line across a bar is the interval, and the dashed mark is "
+                     "plain decoding.</p>\n";
+  if (groups.folded != 0)
+    text += "<p class=\"note\">The " + grouped(most_groups) +
+            " categories with the most tokens; the last row has the " + grouped(groups.folded) + " others.</p>\n";
+  return text;
 }
 
 std::string by_position(const PageData& page) {
@@ -40,11 +72,24 @@ std::string by_position(const PageData& page) {
   return table.text() + "<p class=\"note\">A pass counts where it begins.</p>\n";
 }
 
+std::string by_source(const PassSums& sums) {
+  HtmlTable table{
+      "Drafted tokens by source", {"Source", "Sent", "Accepted", "Acceptance rate", "Share of all output tokens"}, {}};
+  for (std::size_t i = 0; i < draft_source_count; ++i) {
+    const PassSums::Drafted& source = sums.by_source[i];
+    if (source.proposed == 0) continue;
+    table.rows.push_back({html(to_string(static_cast<DraftSource>(i))), grouped(source.sent), grouped(source.accepted),
+                          share(source.accepted, source.sent), share(source.accepted, sums.tokens)});
+  }
+  const std::uint64_t own = sums.tokens - std::min(sums.drafted.accepted, sums.tokens);
+  table.rows.push_back({"the model's own", "–", "–", "–", share(own, sums.tokens)});
+  return table.text();
+}
+
 }  // namespace
 
 std::string where_section(const PageData& page) {
-  return "<section aria-labelledby=\"where\"><h2 id=\"where\">Where?</h2>\n<h3>By category</h3>\n" +
-         by_category(std::span<const std::string>(categories(page)), page.main_costs()) +
+  return "<section aria-labelledby=\"where\"><h2 id=\"where\">Where?</h2>\n<h3>By category</h3>\n" + by_category(page) +
          "<h3>By position in the session</h3>\n" + by_position(page) + "<h3>By source</h3>\n" + by_source(page.passes) +
          "</section>\n";
 }

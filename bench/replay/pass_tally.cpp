@@ -68,25 +68,17 @@ void PassSums::add(std::uint64_t position, std::uint64_t committed, double cost)
   tokens += committed;
 }
 
-PassTally::PassTally(const CostCurve& curve, std::size_t max_nodes, const ReplayControl& fresh,
-                     const TraceSession* logged)
-    : curve_(&curve), fresh_(fresh), logged_(logged), log_(curve, max_nodes + 1) {}
-
 void PassTally::began(const TraceSession& session) {
+  CurveWatcher::began(session);
   position_ = 0;
-  logs_ = fresh_.learned() != nullptr && (logged_ == nullptr || logged_ == &session);
-  if (!logs_ || log_begun_) return;
-  log_begun_ = true;
-  log_.begin(*fresh_.learned(), session.turns.empty() ? 0 : session.turns.front().prompt.size());
 }
 
 void PassTally::tested(const Outcome& outcome) { sums_.add(outcome); }
 
 void PassTally::passed(const Passed& pass) {
+  CurveWatcher::passed(pass);
   sums_.add(position_, pass.committed, curve_->cost(pass.shape));
   position_ += pass.committed;
-  rows_.add(pass.shape.rows);
-  if (logs_ && pass.learned != nullptr) log_.add(pass);
 }
 
 }  // namespace reprise::replay

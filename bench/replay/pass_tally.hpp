@@ -4,13 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "cost_curve.hpp"
 #include "curve_log.hpp"
 #include "pass_watcher.hpp"
-#include "replay_control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "trace.hpp"
@@ -55,35 +52,22 @@ struct PassSums {
   PassSums& operator+=(const PassSums& other);
 };
 
-/// Sums the passes of a replay, and records the curve that control learns: in the whole stream if knowledge is carried,
-/// otherwise in one session.
-class PassTally : public PassWatcher {
+/// Sums the passes of a replay, and records the curve that control learns.
+class PassTally : public CurveWatcher {
  public:
-  /// `curve` charges the passes, and outlives the tally. `fresh`: the control at the start. `logged`: the session whose
-  /// learned curve is recorded; nullptr: the stream of all.
-  PassTally(const CostCurve& curve, std::size_t max_nodes, const ReplayControl& fresh, const TraceSession* logged);
+  /// `curve` charges the passes, and outlives the tally.
+  PassTally(const CostCurve& curve, const CurveWatcher& watcher) : CurveWatcher(watcher), curve_(&curve) {}
 
   void began(const TraceSession& session) override;
   void tested(const Outcome& outcome) override;
   void passed(const Passed& pass) override;
 
   [[nodiscard]] const PassSums& sums() const { return sums_; }
-  /// The learned curve over the passes; empty if control learns none.
-  [[nodiscard]] std::vector<CurvePoint> learned() const {
-    return log_begun_ ? log_.points() : std::vector<CurvePoint>();
-  }
-  [[nodiscard]] const RowCounts& rows() const { return rows_; }
 
  private:
   const CostCurve* curve_;
-  ReplayControl fresh_;
-  const TraceSession* logged_;
-  CurveLog log_;
-  RowCounts rows_;
   PassSums sums_;
   std::uint64_t position_ = 0;  // output tokens of the session before the pass
-  bool logs_ = false;           // the present session is recorded
-  bool log_begun_ = false;
 };
 
 }  // namespace reprise::replay

@@ -10,7 +10,7 @@
 
 #include "common/json_writer.hpp"
 #include "common/text.hpp"
-#include "report_fields.hpp"
+#include "report_json.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/version.hpp"
 
@@ -22,96 +22,56 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
   return ratio(static_cast<double>(part), static_cast<double>(whole));
 }
 
-using Kind = Field::Kind;
-
-std::string cuts(const Counts& counts) {
-  std::ostringstream text;
-  tools::JsonWriter json(text);
-  json.begin_object();
+void write_cuts(tools::JsonWriter& json, const Counts& counts) {
+  json.key("cuts").begin_object();
   for (std::size_t i = 0; i < cut_count; ++i) json.member(to_string(static_cast<Cut>(i)), counts.cuts[i]);
   json.end();
-  return text.str();
 }
 
-std::string reliability(const Reliability& reliability) {
-  std::ostringstream text;
-  tools::JsonWriter json(text);
-  json.begin_array();
+void write_reliability(tools::JsonWriter& json, const Reliability& reliability) {
+  json.key("reliability").begin_array();
   for (const Reliability::Bin& bin : reliability.bins()) {
     json.begin_object().member("tests", bin.tests).raw_member("claimed", tools::shortest(bin.mean_claim()));
     json.raw_member("observed", tools::shortest(bin.observed())).end();
   }
   json.end();
-  return text.str();
 }
 
-/// The fields of both formats. Add new ones at the end, because readers of CSV count columns.
-std::vector<Field> fields(const Report& report, const Row& row) {
+void write_row(tools::JsonWriter& json, const Report& report, const Row& row) {
   const Counts& counts = row.counts;
   const Ratios r = ratios(counts);
   const ReplaySettings& settings = report.settings;
   const bool learned = row.weighed() && timed(settings.cost_known);
   const bool recorded = report.curves[row.curve].pass_times() != nullptr;
-  std::vector<Field> all = {
-      {"trace", row.trace, Kind::text},
-      {"category", row.category, Kind::text},
-      {"strategy", row.strategy, Kind::text},
-      {"cost", report.curves[row.curve].spec(), Kind::text},
-      {"memory", std::string(name(row.kept)), Kind::text},
-      {"sessions", std::to_string(counts.sessions)},
-      {"turns", std::to_string(counts.turns)},
-      {"tokens", std::to_string(counts.tokens)},
-      {"passes", std::to_string(counts.passes)},
-      {"drafted", std::to_string(counts.drafted)},
-      {"accepted", std::to_string(counts.accepted)},
-      {"mat", tools::shortest(r.mat)},
-      {"acceptance_rate", tools::shortest(r.acceptance_rate)},
-      {"drafted_per_pass", tools::shortest(r.drafted_per_pass)},
-      {"ns_per_token", tools::shortest(r.ns_per_token)},
-      {"ns_per_propose", tools::shortest(r.ns_per_propose)},
-      {"max_propose_ns", std::to_string(counts.time.max_propose_ns)},
-      {"peak_bytes", std::to_string(counts.peak_bytes)},
-      {"speedup", tools::shortest(speedup(row))},
-      {"lossless", counts.lossless() ? "true" : "false"},
-      {"control", row.control.text(), Kind::text},
-      {"cost_known", row.weighed() ? std::string(name(settings.cost_known)) : "unused", Kind::text},
-      {"noise", tools::shortest(learned && !recorded ? settings.noise : 0)},
-      {"seed", std::to_string(learned ? settings.seed : 0)},
-      {"shape", std::string(shape_name(settings.trees)), Kind::text},
-      {"max_nodes", std::to_string(row.max_nodes)},
-      {"part", std::string(name(report.part)), Kind::text},
-      {"control_ns_per_token", tools::shortest(r.control_ns_per_token)},
-      {"worst_loss", tools::shortest(row.charge().worst_loss)},
-      {"calibration_error", tools::shortest(counts.reliability.expected_calibration_error())},
-      {"cuts", cuts(counts), Kind::json},
-      {"reliability", reliability(counts.reliability), Kind::json},
-      {"memory_bytes", std::to_string(row.memory_bytes)}};
-  // Only where the options were given or a trace has top-k rows, so that other results keep their columns.
+  const auto real = [&](std::string_view name, double value) { json.raw_member(name, tools::shortest(value)); };
+  json.member("trace", row.trace).member("category", row.category).member("strategy", row.strategy);
+  json.member("cost", report.curves[row.curve].spec()).member("memory", name(row.kept));
+  json.member("sessions", counts.sessions).member("turns", counts.turns).member("tokens", counts.tokens);
+  json.member("passes", counts.passes).member("drafted", counts.drafted).member("accepted", counts.accepted);
+  real("mat", r.mat);
+  real("acceptance_rate", r.acceptance_rate);
+  real("drafted_per_pass", r.drafted_per_pass);
+  real("ns_per_token", r.ns_per_token);
+  real("ns_per_propose", r.ns_per_propose);
+  json.member("max_propose_ns", counts.time.max_propose_ns).member("peak_bytes", counts.peak_bytes);
+  real("speedup", speedup(row));
+  json.member("lossless", counts.lossless()).member("control", row.control.text());
+  json.member("cost_known", row.weighed() ? name(settings.cost_known) : "unused");
+  real("noise", learned && !recorded ? settings.noise : 0);
+  json.member("seed", learned ? settings.seed : 0).member("shape", shape_name(settings.trees));
+  json.member("max_nodes", row.max_nodes).member("part", name(report.part));
+  real("control_ns_per_token", r.control_ns_per_token);
+  real("worst_loss", row.charge().worst_loss);
+  real("calibration_error", counts.reliability.expected_calibration_error());
+  write_cuts(json, counts);
+  write_reliability(json, counts.reliability);
+  json.member("memory_bytes", row.memory_bytes);
   if (settings.outliers != Outliers())
-    all.push_back({"outliers", learned && !recorded ? settings.outliers.text() : "none", Kind::text});
-  if (settings.slowdown) all.push_back({"slowdown", learned ? settings.slowdown->text() : "none", Kind::text});
-  if (!settings.cost_prior.empty())
-    all.push_back({"cost_prior", row.weighed() ? settings.cost_prior : "unused", Kind::text});
-  if (!settings.corpora.empty())
-    all.push_back({"corpora", row.reads_corpora ? settings.corpora : "unused", Kind::text});
-  if (report.top_k) {
-    all.push_back({"top_k", std::string(top_k_text(settings, counts)), Kind::text});
-    all.push_back({"top_k_rows", std::to_string(counts.top_k_rows)});
-  }
-  return all;
-}
-
-std::vector<std::vector<Field>> results(const Report& report) {
-  std::vector<std::vector<Field>> all;
-  for (const Row& row : report.rows) all.push_back(fields(report, row));
-  return all;
-}
-
-std::string quote_csv(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
+    json.member("outliers", learned && !recorded ? settings.outliers.text() : "none");
+  if (settings.slowdown) json.member("slowdown", learned ? settings.slowdown->text() : "none");
+  if (!settings.cost_prior.empty()) json.member("cost_prior", row.weighed() ? settings.cost_prior : "unused");
+  if (!settings.corpora.empty()) json.member("corpora", row.reads_corpora ? settings.corpora : "unused");
+  write_top_k(json, report.top_k, settings, counts);
 }
 
 }  // namespace
@@ -129,9 +89,10 @@ double speedup(const Row& row) {
   return row.counts.tokens == 0 ? 1.0 : ratio(static_cast<double>(row.counts.tokens), row.charge().cost);
 }
 
-std::string_view top_k_text(const ReplaySettings& settings, const Counts& counts) {
-  if (!settings.top_k) return "off";
-  return counts.top_k_rows == 0 ? "unused" : "accepted rows";
+void write_top_k(tools::JsonWriter& json, bool there, const ReplaySettings& settings, const Counts& counts) {
+  if (!there) return;
+  json.member("top_k", !settings.top_k ? "off" : counts.top_k_rows == 0 ? "unused" : "accepted rows");
+  json.member("top_k_rows", counts.top_k_rows);
 }
 
 std::string_view top_k_note(const ReplaySettings& settings) {
@@ -140,34 +101,8 @@ std::string_view top_k_note(const ReplaySettings& settings) {
          "tokens are not in a trace: a lower bound.\n";
 }
 
-void write_json(std::ostream& out, std::span<const std::vector<Field>> results) {
-  tools::JsonWriter json(out);
-  json.begin_object().member("version", version_string).key("results").begin_array();
-  for (const std::vector<Field>& result : results) {
-    json.new_line().begin_object();
-    for (const Field& field : result) {
-      json.key(field.name);
-      field.kind == Kind::text ? json.value(field.value) : json.raw(field.value);
-    }
-    json.end();
-  }
-  json.new_line().end().end();
-  out << "\n";
+void write_json(std::ostream& out, const Report& report) {
+  write_results(out, report.rows, [&](tools::JsonWriter& json, const Row& row) { write_row(json, report, row); });
 }
-
-void write_csv(std::ostream& out, std::span<const std::vector<Field>> results) {
-  bool named = false;
-  for (std::vector<Field> result : results) {
-    std::erase_if(result, [](const Field& field) { return field.kind == Kind::json; });
-    if (!std::exchange(named, true))
-      for (const Field& field : result) out << (&field == &result.front() ? "" : ",") << field.name;
-    out << "\r\n";
-    for (const Field& field : result) out << (&field == &result.front() ? "" : ",") << quote_csv(field.value);
-  }
-  out << "\r\n";
-}
-
-void write_json(std::ostream& out, const Report& report) { write_json(out, results(report)); }
-void write_csv(std::ostream& out, const Report& report) { write_csv(out, results(report)); }
 
 }  // namespace reprise::replay

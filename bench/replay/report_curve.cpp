@@ -5,10 +5,8 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <sstream>
 #include <vector>
 
-#include "common/json_writer.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
 
@@ -20,12 +18,6 @@ constexpr std::size_t widest_share_bar = 50;
 
 std::string fixed(double value) { return tools::significant(value, 6); }
 
-/// A relative error with its sign, in percent.
-std::string percent(double error) {
-  const std::string text = tools::decimal(100 * error, 1) + "%";
-  return error < 0 ? text : "+" + text;
-}
-
 /// The row counts to draw: all small ones, some larger ones, and those that told uses.
 std::vector<std::size_t> drawn_rows(const CurvePoint& point, const RowCounts& told) {
   constexpr std::array<std::size_t, 5> larger = {12, 16, 20, 24, 28};
@@ -35,6 +27,28 @@ std::vector<std::size_t> drawn_rows(const CurvePoint& point, const RowCounts& to
         std::find(larger.begin(), larger.end(), i) != larger.end())
       rows.push_back(i);
   return rows;
+}
+
+/// A bar up to `share` of `width` columns, with a mark at `marked` of them.
+std::string bar_and_mark(double share, double marked, std::size_t width, bool unicode) {
+  const auto column = [&](double of) {
+    return static_cast<std::size_t>(std::llround(of * static_cast<double>(width)));
+  };
+  const std::size_t filled = column(share);
+  const std::size_t mark = std::min(column(marked), width);
+  std::string text;
+  for (std::size_t i = 0; i <= std::max(filled, mark); ++i) {
+    if (i == mark) {
+      text += unicode ? "│" : "|";
+    } else if (i < filled) {
+      text += unicode ? "█" : "#";
+    } else if (i != filled) {
+      text += " ";
+    } else if (i < mark) {
+      text += " ";
+    }
+  }
+  return text;
 }
 
 void write_end(std::ostream& out, const CurvePoint& end, const RowCounts& told, std::size_t width, bool unicode) {
@@ -52,11 +66,11 @@ void write_end(std::ostream& out, const CurvePoint& end, const RowCounts& told, 
              "      bar: learned, " + std::string(unicode ? "│" : "|") + ": true");
   for (const std::size_t rows : drawn) {
     const CurvePoint::Row& row = end.rows[rows - 1];
-    table.line(
-        {std::to_string(rows), tools::decimal(row.actual, 3), tools::decimal(row.learned, 3), percent(row.error())},
-        std::string(" ") + (told.common(rows) ? "*" : " ") + (row.uncertain ? "?" : " ") + "  " +
-            bar_and_mark(std::min(row.learned / most, 1.0), row.actual / most, width, unicode) +
-            (row.learned > most ? ">" : ""));
+    table.line({std::to_string(rows), tools::decimal(row.actual, 3), tools::decimal(row.learned, 3),
+                tools::signed_percent(row.error())},
+               std::string(" ") + (told.common(rows) ? "*" : " ") + (row.uncertain ? "?" : " ") + "  " +
+                   bar_and_mark(std::min(row.learned / most, 1.0), row.actual / most, width, unicode) +
+                   (row.learned > most ? ">" : ""));
   }
   out << "  *: told sends it in 1% of its passes or more. ?: uncertain to the control.\n\n";
 }
@@ -73,18 +87,17 @@ void write_errors(std::ostream& out, std::span<const CurvePoint> points, const R
     const double share = most == 0 ? 0 : std::abs(error(point)) / most;
     for (auto i = static_cast<std::size_t>(std::llround(share * static_cast<double>(width))); i > 0; --i)
       bar += unicode ? "█" : "#";
-    table.line({tools::grouped(point.passes), std::to_string(point.worst_rows(told)), percent(error(point))},
-               bar.empty() ? "" : "    " + bar);
+    table.line(
+        {tools::grouped(point.passes), std::to_string(point.worst_rows(told)), tools::signed_percent(error(point))},
+        bar.empty() ? "" : "    " + bar);
   }
   out << "\n";
 }
 
 }  // namespace
 
-std::string curve_json(std::span<const CurvePoint> points, const RowCounts& counted) {
-  std::ostringstream text;
-  tools::JsonWriter json(text);
-  json.begin_array();
+void write_curve_json(tools::JsonWriter& json, std::span<const CurvePoint> points, const RowCounts& counted) {
+  json.key("curve").begin_array();
   for (const CurvePoint& point : points) {
     json.begin_object().member("passes", point.passes).member("context", point.context);
     json.key("learned").begin_array();
@@ -99,7 +112,6 @@ std::string curve_json(std::span<const CurvePoint> points, const RowCounts& coun
     json.member("largest_error_rows", worst).end();
   }
   json.end();
-  return text.str();
 }
 
 void write_curve(std::ostream& out, const SeedRow& row, const std::string& title, const TableStyle& style) {

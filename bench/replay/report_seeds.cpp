@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +13,12 @@
 #include "common/text.hpp"
 #include "common/utf8.hpp"
 #include "report_curve.hpp"
-#include "report_fields.hpp"
+#include "report_json.hpp"
 
 namespace reprise::replay {
 namespace {
+
+using tools::JsonWriter;
 
 std::string listed(const std::vector<std::uint64_t>& seeds, std::string_view separator) {
   std::string text;
@@ -25,72 +26,49 @@ std::string listed(const std::vector<std::uint64_t>& seeds, std::string_view sep
   return text;
 }
 
-std::string runs_json(const SeedRow& row) {
-  std::ostringstream text;
-  tools::JsonWriter json(text);
-  json.begin_array();
+void write_runs(JsonWriter& json, const SeedRow& row) {
+  json.key("runs").begin_array();
   for (const SeedRun& run : row.runs) {
     json.begin_object().member("seed", run.seed).raw_member("speedup", tools::shortest(run.speedup));
     json.raw_member("ratio", tools::shortest(run.ratio));
     if (row.category == all_categories) {
       json.raw_member("last_quarter", tools::shortest(run.last_quarter));
-      json.raw_member("curve", curve_json(run.curve, row.told_rows));
+      write_curve_json(json, run.curve, row.told_rows);
     }
     json.end();
   }
   json.end();
-  return text.str();
 }
 
-/// The fields of both formats. Add new ones at the end, because readers of CSV count columns.
-std::vector<Field> fields(const SeedReport& report, const SeedRow& row) {
-  using Kind = Field::Kind;
+void write_row(JsonWriter& json, const SeedReport& report, const SeedRow& row) {
   const ReplaySettings& settings = report.settings;
   const SeedRun& worst = row.worst();
   const std::vector<std::uint64_t> weak = row.weak_seeds();
   const bool recorded = report.curves[row.curve].pass_times() != nullptr;
-  std::vector<Field> all = {{"trace", row.trace, Kind::text},
-                            {"category", row.category, Kind::text},
-                            {"strategy", row.strategy, Kind::text},
-                            {"control", row.control.text(), Kind::text},
-                            {"cost", report.curves[row.curve].spec(), Kind::text},
-                            {"memory", std::string(name(row.kept)), Kind::text},
-                            {"cost_known", std::string(name(settings.cost_known)), Kind::text},
-                            {"noise", tools::shortest(recorded ? 0 : settings.noise)},
-                            {"outliers", recorded ? "none" : settings.outliers.text(), Kind::text},
-                            {"slowdown", settings.slowdown ? settings.slowdown->text() : "none", Kind::text},
-                            {"first_seed", std::to_string(row.runs.front().seed)},
-                            {"seeds", std::to_string(row.runs.size())},
-                            {"shape", std::string(shape_name(settings.trees)), Kind::text},
-                            {"max_nodes", std::to_string(settings.max_nodes)},
-                            {"part", std::string(name(report.part)), Kind::text},
-                            {"sessions", std::to_string(row.told.sessions)},
-                            {"tokens", std::to_string(row.told.tokens)},
-                            {"told_speedup", tools::shortest(row.told_speedup())},
-                            {"mean_ratio", tools::shortest(row.mean())},
-                            {"worst_ratio", tools::shortest(worst.ratio)},
-                            {"worst_seed", std::to_string(worst.seed)},
-                            {"weak_last_quarters", std::to_string(weak.size())},
-                            {"weak_seeds", listed(weak, " "), Kind::text},
-                            {"mean_long", tools::shortest(row.mean(&SeedRun::long_ratio))},
-                            {"worst_long", tools::shortest(row.lowest(&SeedRun::long_ratio))},
-                            {"mean_short", tools::shortest(row.mean(&SeedRun::short_ratio))},
-                            {"worst_short", tools::shortest(row.lowest(&SeedRun::short_ratio))},
-                            {"lossless", row.told.lossless() ? "true" : "false"},
-                            {"runs", runs_json(row), Kind::json}};
-  if (!settings.cost_prior.empty()) all.push_back({"cost_prior", settings.cost_prior, Kind::text});
-  if (!settings.corpora.empty()) all.push_back({"corpora", settings.corpora, Kind::text});
-  if (report.top_k) {
-    all.push_back({"top_k", std::string(top_k_text(settings, row.told)), Kind::text});
-    all.push_back({"top_k_rows", std::to_string(row.told.top_k_rows)});
-  }
-  return all;
-}
-
-std::vector<std::vector<Field>> results(const SeedReport& report) {
-  std::vector<std::vector<Field>> all;
-  for (const SeedRow& row : report.rows) all.push_back(fields(report, row));
-  return all;
+  const auto real = [&](std::string_view name, double value) { json.raw_member(name, tools::shortest(value)); };
+  json.member("trace", row.trace).member("category", row.category).member("strategy", row.strategy);
+  json.member("control", row.control.text()).member("cost", report.curves[row.curve].spec());
+  json.member("memory", name(row.kept)).member("cost_known", name(settings.cost_known));
+  real("noise", recorded ? 0 : settings.noise);
+  json.member("outliers", recorded ? "none" : settings.outliers.text());
+  json.member("slowdown", settings.slowdown ? settings.slowdown->text() : "none");
+  json.member("first_seed", row.runs.front().seed).member("seeds", row.runs.size());
+  json.member("shape", shape_name(settings.trees)).member("max_nodes", settings.max_nodes);
+  json.member("part", name(report.part)).member("sessions", row.told.sessions).member("tokens", row.told.tokens);
+  real("told_speedup", row.told_speedup());
+  real("mean_ratio", row.mean());
+  real("worst_ratio", worst.ratio);
+  json.member("worst_seed", worst.seed).member("weak_last_quarters", weak.size());
+  json.member("weak_seeds", listed(weak, " "));
+  real("mean_long", row.mean(&SeedRun::long_ratio));
+  real("worst_long", row.lowest(&SeedRun::long_ratio));
+  real("mean_short", row.mean(&SeedRun::short_ratio));
+  real("worst_short", row.lowest(&SeedRun::short_ratio));
+  json.member("lossless", row.told.lossless());
+  write_runs(json, row);
+  if (!settings.cost_prior.empty()) json.member("cost_prior", settings.cost_prior);
+  if (!settings.corpora.empty()) json.member("corpora", settings.corpora);
+  write_top_k(json, report.top_k, settings, row.told);
 }
 
 bool same_block(const SeedRow& a, const SeedRow& b) { return a.trace == b.trace && a.category == b.category; }
@@ -197,8 +175,9 @@ void write_summary(std::ostream& out, const Summary& summary, bool by_length) {
 
 }  // namespace
 
-void write_json(std::ostream& out, const SeedReport& report) { write_json(out, results(report)); }
-void write_csv(std::ostream& out, const SeedReport& report) { write_csv(out, results(report)); }
+void write_json(std::ostream& out, const SeedReport& report) {
+  write_results(out, report.rows, [&](JsonWriter& json, const SeedRow& row) { write_row(json, report, row); });
+}
 
 void write_table(std::ostream& out, const SeedReport& report, const TableStyle& style) {
   constexpr std::size_t widest = 36;
@@ -226,13 +205,12 @@ void write_table(std::ostream& out, const SeedReport& report, const TableStyle& 
   out << "\n";
   const Summary summary(report.rows);
   const SeedRow* worst = summary.means(&SeedRun::ratio).lowest;
-  for (const SeedRow* row : summary.rows)
-    if (style.curves || row == worst)
-      write_curve(
-          out, *row,
-          label(*row) + " under " + curve_name(report.curves[row->curve]) +
-              (report.rows.front().trace == report.rows.back().trace ? "" : ", " + tools::printable(row->trace)),
-          style);
+  if (worst != nullptr)
+    write_curve(
+        out, *worst,
+        label(*worst) + " under " + curve_name(report.curves[worst->curve]) +
+            (report.rows.front().trace == report.rows.back().trace ? "" : ", " + tools::printable(worst->trace)),
+        style);
   write_summary(out, summary, report.settings.cost_known == CostKnown::learned);
   if (report.top_k) out << "\n" << top_k_note(report.settings);
 }

@@ -21,9 +21,8 @@ struct SeedReport {
   bool top_k = false;  ///< some trace has top-k rows
 };
 
-/// Writes one result per row, with the same conventions as the functions for a Report.
+/// Writes one result per row, as for a Report.
 void write_json(std::ostream& out, const SeedReport& report);
-void write_csv(std::ostream& out, const SeedReport& report);
 /// Writes a table per trace and category, and one summary of all.
 void write_table(std::ostream& out, const SeedReport& report, const TableStyle& style);
 

@@ -105,18 +105,6 @@ class Block {
     counts_.line({"counted", "under", "MAT", "rate", "/pass", "ns/tok", "ns/tok", "memory", "loss", "error"});
     for (const RowGroup& group : groups) counted(group);
     out_ << "\n";
-    if (style_.reasons) {
-      out_ << "passes by the reason why their draft was not sent whole\n";
-      for (const RowGroup& group : groups)
-        for (const Row* row : group)
-          if (row->weighed() || row == group.front()) write_reasons(out_, *row, full_label(*row), style_);
-      out_ << "\n";
-    }
-    if (style_.reliability && rows.front()->category == all_categories)
-      for (const RowGroup& group : groups) {
-        const Row& row = *group[barred()];
-        write_reliability(out_, row, full_label(row), style_);
-      }
   }
 
   void legend() const {
@@ -205,9 +193,6 @@ class Block {
     }
   }
 
-  [[nodiscard]] std::string full_label(const Row& row) const {
-    return row.weighed() ? label(row) + ", " + tools::printable(curve_label(row.curve)) : label(row);
-  }
   [[nodiscard]] std::string curve_label(std::size_t curve) const {
     std::string text = report_.curves[curve].spec();
     if (report_.curves[curve].linear() != nullptr) {

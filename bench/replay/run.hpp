@@ -48,11 +48,11 @@ class ReplayObserver {
   virtual ~ReplayObserver() = default;
   /// Returns the watcher of the passes of `job`; null: none. The sessions of a watched job are replayed one after the
   /// other.
-  virtual PassWatcher* watcher(const Job& job) = 0;
+  virtual PassWatcher* watcher(const Job& /*job*/) { return nullptr; }
   /// A replay has ended; `counts` has one item for each session of the trace. One call at a time.
   virtual void replayed(const Job& job, std::span<const Counts> counts) = 0;
   /// The same for the ceiling under a curve.
-  virtual void bounded(const Trace& trace, std::size_t curve, std::span<const Counts> counts) = 0;
+  virtual void bounded(const Trace& /*trace*/, std::size_t /*curve*/, std::span<const Counts> /*counts*/) {}
 };
 
 /// The inputs of a replay.

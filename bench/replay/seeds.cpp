@@ -8,7 +8,6 @@
 #include "common/in_parallel.hpp"
 #include "common/input_error.hpp"
 #include "job.hpp"
-#include "pass_watcher.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -22,49 +21,27 @@ std::uint64_t tokens_of(const Trace& trace) {
 /// The value of told / other for the costs of the same tokens; 1 if there were none.
 double ratio(double told, double other) { return other == 0 ? 1.0 : told / other; }
 
-/// The session with the most tokens; the first of several.
-const TraceSession* longest(const Trace& trace) {
-  const auto at =
-      std::max_element(trace.sessions.begin(), trace.sessions.end(),
-                       [](const TraceSession& a, const TraceSession& b) { return tokens_of(a) < tokens_of(b); });
-  return at == trace.sessions.end() ? nullptr : &*at;
-}
-
 /// One run of a cell: told, or learned with one seed.
-class Run : public PassWatcher {
+class Run : public CurveWatcher {
  public:
   Run(const Assignment& assignment, const Job& cell)
-      : assignment_(assignment),
+      : CurveWatcher(curve_watcher(assignment, cell, cell.curves.front())),
+        assignment_(assignment),
         job_(cell),
-        cost_(tokens_of(cell.trace)),
-        log_(cell.curves.front(), assignment.settings.max_nodes + 1) {}
+        cost_(tokens_of(cell.trace)) {}
 
   void replay(tools::Progress& progress) {
     job_.watcher = this;
-    longest_ = longest(job_.trace);
     for (const Counts& counts : replay_chained(assignment_, job_, progress))
       (counts.tokens >= SeedRun::long_tokens ? long_cost_ : short_cost_) += cost_of(counts);
   }
-  void began(const TraceSession& session) override {
-    const CostKnown known = assignment_.settings.cost_known;
-    const bool first = !std::exchange(begun_, true);
-    logs_ = known == CostKnown::carried || (known == CostKnown::learned && &session == longest_);
-    if (!logs_ || (known == CostKnown::carried && !first)) return;
-    const ReplayControl fresh =
-        make_control({job_.control, job_.curves, assignment_.settings, job_.run.calibrated, nullptr});
-    const std::size_t context = session.turns.empty() ? 0 : session.turns.front().prompt.size();
-    if (const LearnedCurve* learned = fresh.learned()) log_.begin(*learned, context);
-  }
   void passed(const Passed& pass) override {
+    CurveWatcher::passed(pass);
     cost_.add(pass.cost, pass.committed);
-    rows_.add(pass.shape.rows);
-    if (logs_) log_.add(pass);
   }
 
   [[nodiscard]] const std::vector<std::pair<std::string, Counts>>& sums() const { return job_.sums; }
   [[nodiscard]] const StreamCost& cost() const { return cost_; }
-  [[nodiscard]] const RowCounts& rows() const { return rows_; }
-  [[nodiscard]] std::vector<CurvePoint> curve() const { return log_.points(); }
   [[nodiscard]] std::uint64_t seed() const { return assignment_.settings.seed; }
   [[nodiscard]] double long_cost() const { return long_cost_; }    ///< of sessions of SeedRun::long_tokens or more
   [[nodiscard]] double short_cost() const { return short_cost_; }  ///< of the others
@@ -75,13 +52,8 @@ class Run : public PassWatcher {
   Assignment assignment_;
   Job job_;
   StreamCost cost_;
-  RowCounts rows_;
-  CurveLog log_;
-  const TraceSession* longest_ = nullptr;
   double long_cost_ = 0;
   double short_cost_ = 0;
-  bool begun_ = false;
-  bool logs_ = false;  // the curve of the present session is recorded
 };
 
 /// A trace, strategy, control and curve: told first, then each seed.
@@ -108,7 +80,7 @@ SeedRun result_of(const Run& told, const Run& learned, std::size_t category) {
   run.last_quarter = ratio(told.cost().last_quarter(), learned.cost().last_quarter());
   if (learned.long_cost() != 0) run.long_ratio = told.long_cost() / learned.long_cost();
   if (learned.short_cost() != 0) run.short_ratio = told.short_cost() / learned.short_cost();
-  run.curve = learned.curve();
+  run.curve = learned.learned();
   return run;
 }
 

@@ -39,15 +39,8 @@ namespace {
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 template <class AnyReport>
-void write(std::ostream& out, Format format, const AnyReport& report, const TableStyle& style) {
-  switch (format) {
-    case Format::table:
-      return write_table(out, report, style);
-    case Format::json:
-      return write_json(out, report);
-    case Format::csv:
-      return write_csv(out, report);
-  }
+void write(std::ostream& out, bool json, const AnyReport& report, const TableStyle& style) {
+  json ? write_json(out, report) : write_table(out, report, style);
 }
 
 /// Writes the output of `print` to the file of the options or to standard output. Returns the exit status.
@@ -213,11 +206,10 @@ CostPrior prior_of(const std::string& spec, const Surroundings& surroundings) {
 int replay_and_report_seeds(const Options& options, const Assignment& assignment, tools::Progress& progress,
                             const Surroundings& surroundings) {
   const std::vector<SeedRow> rows = replay_seeds(assignment, options.seeds, progress);
-  TableStyle style = surroundings.table;
-  style.curves = options.curves;
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.format,
-          SeedReport{rows, assignment.curves, assignment.settings, options.part, has_top_k(assignment.traces)}, style);
+    write(out, options.json,
+          SeedReport{rows, assignment.curves, assignment.settings, options.part, has_top_k(assignment.traces)},
+          surroundings.table);
   });
   return std::max(delivered, report_faults(rows, surroundings.error));
 }
@@ -227,9 +219,7 @@ int replay_and_advise(const Options& options, const Assignment& assignment, std:
   const Advice advice = advise(assignment, stores, progress);
   const bool top_k = options.settings.top_k && has_top_k(assignment.traces);
   const AdviceReport report = {advice, assignment.curves.front(), assignment.settings, options.part, top_k};
-  const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    options.format == Format::json ? write_json(out, report) : write_table(out, report);
-  });
+  const int delivered = deliver(options, surroundings, [&](std::ostream& out) { write_table(out, report); });
   if (advice.fault.empty()) return delivered;
   surroundings.error << "reprise-replay: NOT LOSSLESS: " << tools::printable(advice.fault) << "\n";
   return exit_failed;
@@ -286,11 +276,9 @@ int replay(const Options& options, const Surroundings& surroundings) {
     assignment.observer = &*page;
   }
   const std::vector<Row> rows = replay_all(assignment, progress);
-  TableStyle style = surroundings.table;
-  style.reasons = options.reasons;
-  style.reliability = options.reliability;
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.format, Report{rows, curves, assignment.settings, options.part, has_top_k(traces)}, style);
+    write(out, options.json, Report{rows, curves, assignment.settings, options.part, has_top_k(traces)},
+          surroundings.table);
   });
   int status = std::max(delivered, report_faults(rows, surroundings.error));
   if (page) status = std::max(status, deliver_page(options, surroundings, *page, words, progress));

@@ -25,7 +25,7 @@ usage: reprise-server [OPTION]... [TRACE]...
 
 constexpr std::string_view notes = R"(  --help, --version
 
-When a session ends the next takes its place, so every pass is full; counting ends with the pass after which no session
+At least two sessions for each place in the batch are served. When one ends the next takes its place; counting ends with the pass after which no session
 is left to begin. Prompts and the first token of each turn are free, and the length of a turn is not known before. All
 methods use the same drafter and verify the likeliest nodes of its drafts. Throughput: tokens in the time of a pass
 of one row; drafting time is not charged. Planning: mean measured time in the planner per pass.
@@ -72,17 +72,11 @@ tools::OptionTable table_of(Options& o) {
        text(o.curve)},
       {"--curve-known", "HOW", "told (default): the planner receives the curve; learned: only pass times",
        word<bool>(o.learned, {{"told", false}, {"learned", true}})},
-      {"--max-rows", "N", "token budget of a pass of the planner (default: none)",
-       whole(o.max_rows, 1, 1 << 20, a_number)},
       {"--max-nodes", "N", "most tokens drafted for one sequence (default 32)", whole(o.max_nodes, 1, 64, a_number)},
       {"--shape", "SHAPE", "tree (default) or chain, for all methods",
        word<bool>(o.trees, {{"chain", false}, {"tree", true}})},
-      {"--rounds", "N", "at least N sessions for each place in the batch, repeating the traces as needed (default 2)",
-       whole(o.rounds, 1, 1000, a_number)},
-      {"--seed", "N", "seed of the shuffling (default 1)", whole(o.seed, 0, 1'000'000, a_number)},
       {"--threads", "N", "simulations run in parallel (default 1). Only planning times depend on it",
        whole(o.threads, 1, 1024, a_number)},
-      {"--format", "FORMAT", "table (default) or csv", word<bool>(o.csv, {{"table", false}, {"csv", true}})},
       {"--output", "FILE", "write there instead of to standard output", text(o.output)},
       {"", "", notes},
       {.name = "--help", .read = flag(o.help), .repeats = true, .short_name = "-h"},

@@ -19,12 +19,8 @@ struct Options {
   std::vector<std::size_t> fixed = {4, 10};
   bool learned = false;
   std::size_t max_nodes = 32;
-  std::size_t max_rows = unlimited;
   bool trees = true;
-  std::size_t rounds = 2;  ///< least number of sessions per place in the batch
   std::size_t threads = 1;
-  std::size_t seed = 1;  ///< of the order of the sessions
-  bool csv = false;
   std::string output;  ///< a file; empty: standard output
   bool help = false;
   bool version = false;

@@ -94,21 +94,6 @@ std::vector<tools::Cell> cells_of(const Group& group) {
 
 }  // namespace
 
-void write_csv(std::ostream& out, const Report& report) {
-  std::string curve = "\"";  // a path may contain commas and quotes
-  for (const char c : report.curve) curve.append(c == '"' ? 2 : 1, c);
-  curve += '"';
-  out << "sequences,method,curve,sessions,tokens,passes,drafted,accepted,cost,throughput,speedup,planning_ns_per_"
-         "pass\n";
-  for (const Row& row : report.rows) {
-    const ServerCounts& counts = row.counts;
-    out << row.sequences << "," << row.method.text() << "," << curve << "," << counts.sessions << "," << counts.tokens
-        << "," << counts.passes << "," << counts.drafted << "," << counts.accepted << "," << decimal(counts.cost, 6)
-        << "," << decimal(counts.throughput(), 6) << "," << decimal(row.speedup(), 6) << ","
-        << decimal(per(static_cast<double>(counts.planning_ns), counts.passes), 1) << "\n";
-  }
-}
-
 void write_table(std::ostream& out, const Report& report, bool unicode) {
   const std::vector<Group> groups = groups_of(report.rows);
   if (groups.empty()) return;

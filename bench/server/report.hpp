@@ -28,9 +28,6 @@ struct Report {
   std::string curve;
 };
 
-/// Writes one line per row after a header line (RFC 4180).
-void write_csv(std::ostream& out, const Report& report);
-
 /// Writes text for people: one line per number of sequences, then a chart of the speedups. `unicode` selects symbols
 /// for the chart instead of letters.
 void write_table(std::ostream& out, const Report& report, bool unicode);

@@ -140,7 +140,6 @@ class Server {
   static BatchOptions options(const ServerSetup& setup) {
     BatchOptions options;
     if (!setup.learned) options.curve = told_curve(*setup.curve);
-    options.max_rows = setup.max_rows;
     options.max_nodes = setup.max_nodes;
     return options;
   }

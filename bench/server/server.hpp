@@ -31,7 +31,6 @@ struct ServerSetup {
   const replay::CostCurve* curve = nullptr;  ///< time of a pass by all its rows
   bool learned = false;                      ///< the planner receives pass times instead of the curve
   std::size_t max_nodes = 32;                ///< drafted rows of one sequence
-  std::size_t max_rows = unlimited;          ///< of a pass of the planner
   bool trees = true;
 };
 

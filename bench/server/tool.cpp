@@ -27,23 +27,22 @@ using tools::in_parallel;
 using tools::InputError;
 
 /// All sessions with at least one decoded token, shuffled.
-std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& traces, std::size_t seed) {
+std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& traces) {
   std::vector<const TraceSession*> pool;
   for (const replay::Trace& trace : traces)
     for (const TraceSession& session : trace.sessions)
       if (std::any_of(session.turns.begin(), session.turns.end(),
                       [](const auto& turn) { return turn.output.size() > 1; }))
         pool.push_back(&session);
-  testing::Random random(seed);
+  testing::Random random(1);
   for (std::size_t i = pool.size(); i > 1; --i) std::swap(pool[i - 1], pool[random.below(i)]);
   return pool;
 }
 
-/// The sessions for `sequences` places: each session once, then repeated until there are enough.
-std::vector<const TraceSession*> queue_of(const std::vector<const TraceSession*>& pool, std::size_t sequences,
-                                          std::size_t rounds) {
+/// The sessions for `sequences` places: each session once, then repeated until there are two for each place.
+std::vector<const TraceSession*> queue_of(const std::vector<const TraceSession*>& pool, std::size_t sequences) {
   std::vector<const TraceSession*> queue;
-  while (queue.size() < std::max(pool.size(), sequences * rounds)) queue.push_back(pool[queue.size() % pool.size()]);
+  while (queue.size() < std::max(pool.size(), sequences * 2)) queue.push_back(pool[queue.size() % pool.size()]);
   return queue;
 }
 
@@ -58,13 +57,12 @@ std::vector<Row> simulate(const Options& options, const replay::CostCurve& curve
   in_parallel(rows.size(), options.threads, [&](std::size_t i) {
     // Simulations with many sequences take longest and start first.
     Row& row = rows[rows.size() - 1 - i];
-    row.counts = serve(queue_of(pool, row.sequences, options.rounds), {.sequences = row.sequences,
-                                                                       .method = row.method,
-                                                                       .curve = &curve,
-                                                                       .learned = options.learned,
-                                                                       .max_nodes = options.max_nodes,
-                                                                       .max_rows = options.max_rows,
-                                                                       .trees = options.trees});
+    row.counts = serve(queue_of(pool, row.sequences), {.sequences = row.sequences,
+                                                       .method = row.method,
+                                                       .curve = &curve,
+                                                       .learned = options.learned,
+                                                       .max_nodes = options.max_nodes,
+                                                       .trees = options.trees});
   });
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].plain = rows[i - i % methods.size()].counts.throughput();
   return rows;
@@ -96,17 +94,12 @@ int serve_all(const Options& options, const Surroundings& surroundings) {
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
   std::vector<replay::Trace> traces;
   for (const std::string& path : paths) traces.push_back(replay::read_trace(path, unlimited, "--curve"));
-  const auto pool = shuffled(traces, options.seed);
+  const auto pool = shuffled(traces);
   if (pool.empty()) throw InputError("no session of these traces has any output to decode");
 
   const std::vector<Row> rows = simulate(options, curve, pool);
   std::ostringstream text;
-  const Report report{rows, curve.spec()};
-  if (options.csv) {
-    write_csv(text, report);
-  } else {
-    write_table(text, report, surroundings.unicode);
-  }
+  write_table(text, {rows, curve.spec()}, surroundings.unicode);
   int status = deliver(options, surroundings, text.str());
   for (const Row& row : rows) {
     if (row.counts.fault.empty()) continue;

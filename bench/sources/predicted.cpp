@@ -31,7 +31,7 @@ using replay::TraceSession;
 using tools::InputError;
 
 constexpr std::string_view help =
-    R"(usage: reprise-bench-predicted [--max-nodes N] [--csv] [TRACE ...]
+    R"(usage: reprise-bench-predicted [--max-nodes N] [TRACE ...]
 
 Replays the first turn of each session, with its prompt as the predicted output. Each turn is replayed twice: with the
 prompt as the context, and with only the prompt's last token as the context. Default: the bundled code-edit.jsonl.
@@ -45,7 +45,6 @@ MAT: tokens per pass, with whole drafts sent. Speed: against plain decoding, if 
 CostControl cuts the drafts.
 
   --max-nodes N  drafted tokens in a pass, at most; 0..32, default 32
-  --csv          comma-separated values instead of tables
   --help         this text
 
 Exit: 0 done; 1 a replay differs from the recording, or it failed; 2 an argument or a trace cannot be used.
@@ -53,7 +52,6 @@ Exit: 0 done; 1 a replay differs from the recording, or it failed; 2 an argument
 
 struct Options {
   std::size_t max_nodes = replay::most_drafted_nodes;
-  bool csv = false;
   bool help = false;
   std::vector<std::string> traces;
 };
@@ -64,8 +62,6 @@ Options read_options(std::span<const std::string> arguments) {
     const std::string& argument = arguments[i];
     if (argument == "--help" || argument == "-h") {
       options.help = true;
-    } else if (argument == "--csv") {
-      options.csv = true;
     } else if (argument == "--max-nodes") {
       const auto number = tools::parse_integer(i + 1 < arguments.size() ? arguments[++i] : "");
       if (!number || *number < 0 || *number > static_cast<std::int64_t>(replay::most_drafted_nodes))
@@ -136,13 +132,10 @@ bool compare(const Options& options, std::span<const TraceSession> edits) {
   paid.control = {replay::ControlKind::cost, 0};
 
   bool sound = true;
-  if (options.csv) std::puts("old_version_in_context,strategy,tokens,passes,drafted,accepted,mat,speed");
   for (const bool in_context : {true, false}) {
-    if (!options.csv) {
-      std::printf("\nold version %s\n", in_context ? "in the context too" : "only supplied");
-      std::printf("| %-10s | %6s | %6s | %6s | %7s | %8s | %5s |\n", "strategy", "tokens", "passes", "MAT", "drafted",
-                  "accepted", "speed");
-    }
+    std::printf("\nold version %s\n", in_context ? "in the context too" : "only supplied");
+    std::printf("| %-10s | %6s | %6s | %6s | %7s | %8s | %5s |\n", "strategy", "tokens", "passes", "MAT", "drafted",
+                "accepted", "speed");
     for (const auto& [name, source] : {std::pair{"none", Source::none}, std::pair{"ngram", Source::ngram},
                                        std::pair{"prediction", Source::prediction},
                                        std::pair{"document", Source::document}, std::pair{"union", Source::both}}) {
@@ -157,13 +150,9 @@ bool compare(const Options& options, std::span<const TraceSession> edits) {
       const double mat = ratio(real(counts.tokens), real(counts.passes));
       const double speed = ratio(real(weighed.tokens), weighed.charges.at(0).cost);
       const auto whole = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
-      if (options.csv)
-        std::printf("%s,%s,%llu,%llu,%llu,%llu,%.4f,%.4f\n", in_context ? "yes" : "no", name, whole(counts.tokens),
-                    whole(counts.passes), whole(counts.drafted), whole(counts.accepted), mat, speed);
-      else
-        std::printf("| %-10s | %6llu | %6llu | %6.2f | %7.1f | %7.1f%% | %5.2f |\n", name, whole(counts.tokens),
-                    whole(counts.passes), mat, ratio(real(counts.drafted), real(counts.passes)),
-                    100 * ratio(real(counts.accepted), real(counts.drafted)), speed);
+      std::printf("| %-10s | %6llu | %6llu | %6.2f | %7.1f | %7.1f%% | %5.2f |\n", name, whole(counts.tokens),
+                  whole(counts.passes), mat, ratio(real(counts.drafted), real(counts.passes)),
+                  100 * ratio(real(counts.accepted), real(counts.drafted)), speed);
     }
   }
   return sound;

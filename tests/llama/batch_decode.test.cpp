@@ -6,22 +6,19 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "batch_compare.hpp"
 #include "batch_engine.hpp"
 #include "common/input_error.hpp"
-#include "support/llama_stand_in/stand_in.hpp"
+#include "llama/stand_in_test.hpp"
 #include "verdict.hpp"
 
 // Many sequences in one llama_context, with the stand-in: the text of each equals its text when decoded alone.
 namespace reprise::llama::batch_decode_test {
 namespace {
 
-namespace fs = std::filesystem;
 using llama_stand_in::ModelText;
 using ::testing::AllOf;
 using ::testing::Each;
@@ -32,29 +29,18 @@ using Kind = BatchRule::Kind;
 const BatchRule every_rule[] = {{Kind::plain, 0}, {Kind::told, 0},  {Kind::learned, 0},
                                 {Kind::fixed, 1}, {Kind::fixed, 4}, {Kind::fixed, 8}};
 
-class BatchDecode : public ::testing::Test {
+class BatchDecode : public StandInTest {
  protected:
-  BatchDecode() : folder_(fs::path(::testing::TempDir()) / ("batch-" + name())) {
-    llama_stand_in::settings() = {};
-    fs::create_directories(folder_);
-    options_.model = (folder_ / "model.gguf").string();
+  BatchDecode() {
     options_.context = 2048;
     options_.sequences = 4;
     options_.batch = 64;
     load({});
   }
-  ~BatchDecode() override {
-    engine_ = {};
-    EXPECT_EQ(llama_stand_in::settings().samplers, 0U);
-    EXPECT_EQ(llama_stand_in::settings().contexts, 0U);
-    llama_stand_in::settings() = {};
-    fs::remove_all(folder_);
-  }
-  static std::string name() { return ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
 
   void load(const ModelText& text) {
     engine_ = {};
-    std::ofstream(options_.model, std::ios::binary) << text.text();
+    options_.model = write("model.gguf", text.text());
     engine_ = Engine::load(options_);
   }
   /// Sessions with prompts and answers of different lengths; every third has two turns.
@@ -97,7 +83,6 @@ class BatchDecode : public ::testing::Test {
     for (const BatchRule& rule : every_rule) expect_texts(decode(sessions, rule), sessions, rule.name());
   }
 
-  fs::path folder_;
   EngineOptions options_;
   Engine engine_;
   BatchSettings settings_{.sequences = 3, .chunk = 7};
@@ -142,7 +127,7 @@ TEST_F(BatchDecode, EveryNumberOfSequencesGivesTheSameTexts) {
 }
 
 TEST_F(BatchDecode, DrawsTheSameTokensFromSeededSamplers) {
-  settings_.settings.sampling = {.temperature = 1.5, .repeat_penalty = 1.1, .seed = 5};
+  settings_.settings.sampling = {.temperature = 1.5, .seed = 5};
   expect_texts_of_every_rule(requests());
 }
 

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -19,6 +18,7 @@
 #include "replay/cost_curve.hpp"
 #include "replay/pass_times.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/folder_test.hpp"
 
 #ifdef __linux__
 #include "support/file_size_limit.hpp"
@@ -35,8 +35,8 @@ std::uint64_t exact_time(std::size_t rows, std::size_t context, std::size_t sequ
   return 1000000 + 70000 * rows + 30 * context * sequences + (rows > 8 ? 500000 : 0);
 }
 
-struct Known : ::testing::Test {
-  Known() {
+struct ProfileOf : testing::FolderTest {
+  ProfileOf() {
     engine.time = exact_time;
     settings.contexts = {1024, 128};
   }
@@ -59,8 +59,6 @@ struct Known : ::testing::Test {
   ProfileSettings settings;
   tools::Progress progress{nullptr, 80};
 };
-
-using ProfileOf = Known;
 
 TEST_F(ProfileOf, AnEngineOfKnownTimesIsThoseTimes) {
   const Profile profile = measure();
@@ -265,11 +263,9 @@ TEST_F(ProfileOf, AFileThatCannotBeWrittenIsSaidBeforeAnythingIsMeasured) {
   std::ostringstream out;
   EXPECT_THROW(run_profile(engine, settings, {}, "no/such/folder/x.json", out, progress), InputError);
   EXPECT_TRUE(engine.widths.empty());
-  const std::string path = (std::filesystem::temp_directory_path() / "reprise-profile-test.json").string();
-  run_profile(engine, settings, {}, path, out, progress);
-  EXPECT_NO_THROW(replay::CostCurve::parse(path));
+  run_profile(engine, settings, {}, path("curve.json"), out, progress);
+  EXPECT_NO_THROW(replay::CostCurve::parse(path("curve.json")));
   EXPECT_THAT(out.str(), HasSubstr("4 sequences, context 1024: c(k)"));
-  std::filesystem::remove(path);
 #ifdef __linux__
   EXPECT_THROW(run_profile(engine, settings, {}, "/dev/full", out, progress), EngineError);
   EXPECT_FALSE(std::filesystem::is_regular_file("/dev/full"));
@@ -279,29 +275,21 @@ TEST_F(ProfileOf, AFileThatCannotBeWrittenIsSaidBeforeAnythingIsMeasured) {
 #ifdef __linux__
 TEST_F(ProfileOf, AFullDiskLeavesTheCurveThatWasThere) {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(::testing::TempDir()) / "reprise-profile-folder";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  const std::string path = (folder / "curve.json").string();
-  const std::string link = (folder / "link.json").string();
-  const auto text = [&] {
-    std::ifstream in(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
+  const std::string curve = path("curve.json");
+  const std::string link = path("link.json");
   std::ostringstream out;
   for (const std::string before : {"", "an earlier curve"}) {
-    if (!before.empty()) std::ofstream(path, std::ios::binary) << before;
+    if (!before.empty()) write("curve.json", before);
     const testing::FileSizeLimit limit(500);
-    EXPECT_THROW(run_profile(engine, settings, {}, path, out, progress), EngineError);
-    EXPECT_EQ(text(), before);
-    EXPECT_EQ(fs::exists(path), !before.empty());
-    EXPECT_FALSE(fs::exists(path + ".part"));
+    EXPECT_THROW(run_profile(engine, settings, {}, curve, out, progress), EngineError);
+    EXPECT_EQ(read(curve), before);
+    EXPECT_EQ(fs::exists(curve), !before.empty());
+    EXPECT_FALSE(fs::exists(curve + ".part"));
   }
-  fs::create_symlink(path, link);
+  fs::create_symlink(curve, link);
   run_profile(engine, settings, {}, link, out, progress);
   EXPECT_TRUE(fs::is_symlink(link));
-  EXPECT_NO_THROW(replay::CostCurve::parse(path));
-  fs::remove_all(folder);
+  EXPECT_NO_THROW(replay::CostCurve::parse(curve));
 }
 #endif
 

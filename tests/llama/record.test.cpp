@@ -11,6 +11,7 @@
 
 #include "common/input_error.hpp"
 #include "common/json.hpp"
+#include "support/folder_test.hpp"
 
 namespace reprise::llama::record_test {
 namespace {
@@ -29,7 +30,6 @@ class Script {
   std::size_t fitting_turns = 1000;
   std::size_t runs = 0;
   std::size_t generated = 0;
-  bool ranks = false;  // turns have a top-k row for each token: the token and the next id
 
   RequestRun operator()(const Request& request, const Watch& watch) {
     ++runs;
@@ -59,9 +59,6 @@ class Script {
         break;
       }
       turn.output.resize(watch.on_turn(turn));
-      if (ranks) turn.top_k.emplace();
-      for (const Token token : turn.output)
-        if (ranks) turn.top_k->add_row(Tokens{token, token + 1});
       context += turn.prompt.size() + turn.output.size();
     }
     return run;
@@ -85,11 +82,8 @@ Tokens operator+(Tokens a, const Tokens& b) {
   return a;
 }
 
-class Recording : public ::testing::Test {
+class Recording : public testing::FolderTest {
  protected:
-  Recording() { std::filesystem::remove(path); }
-  ~Recording() override { std::filesystem::remove(path); }
-
   RecordCounts run(const std::vector<Request>& requests) {
     TraceWriter writer = TraceWriter::open(path);
     return record(requests, writer, std::ref(script), progress);
@@ -107,10 +101,7 @@ class Recording : public ::testing::Test {
     return all;
   }
 
-  const std::string path =
-      (std::filesystem::temp_directory_path() /
-       ("reprise-record-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".jsonl"))
-          .string();
+  const std::string path = FolderTest::path("t.jsonl");
   Script script;
   tools::Progress progress{nullptr, 80};
 };
@@ -146,20 +137,6 @@ TEST_F(Recording, ALoopIsCutAndTheNextTurnFollowsWhatIsLeft) {
   EXPECT_EQ(counts.cut, 20U + 48 + 2 * 60 - 80);
   EXPECT_THAT(counts.shortened, ElementsAre());
   EXPECT_THAT(finishes(1), ElementsAre("eos"));
-}
-
-TEST_F(Recording, HasTheTopKRowsOfATurn) {
-  script.answers["a"] = {{5, 6, eos}};
-  run({request("a", {{1}}, 9)});
-  EXPECT_FALSE(sessions()[0].turns[0].top_k);
-  script.answers["b"] = {{5, 6, eos}, {7}};
-  script.ranks = true;
-  run({request("b", {{1}, {3}}, 9)});
-  const replay::TraceSession session = sessions()[1];
-  ASSERT_TRUE(session.turns[0].top_k && session.turns[1].top_k);
-  ASSERT_EQ(session.turns[0].top_k->size(), 3U);
-  EXPECT_THAT((*session.turns[0].top_k)[1], ElementsAre(6, 7));
-  EXPECT_THAT((*session.turns[1].top_k)[0], ElementsAre(7, 8));
 }
 
 TEST_F(Recording, ACopyOfTheContextIsNoLoop) {

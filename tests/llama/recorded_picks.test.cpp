@@ -4,8 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <sstream>
 #include <string>
@@ -13,21 +11,18 @@
 #include <vector>
 
 #include "charged_verifier.hpp"
-#include "common/json.hpp"
 #include "engine.hpp"
 #include "generate.hpp"
+#include "llama/stand_in_test.hpp"
 #include "peers/published_token_recycling_drafter.hpp"
 #include "peers/racer_drafter.hpp"
 #include "recorded_verifier.hpp"
 #include "support/llama_stand_in/small_context.hpp"
-#include "support/llama_stand_in/stand_in.hpp"
-#include "tool.hpp"
 
 // --picks recorded: the committed tokens are those of a trace.
 namespace reprise::llama::recorded_picks_test {
 namespace {
 
-namespace fs = std::filesystem;
 using llama_stand_in::ModelText;
 using llama_stand_in::SmallContext;
 using ::testing::ElementsAreArray;
@@ -93,30 +88,14 @@ TEST_F(PickTest, CountPendingTokens) {
 }
 
 /// Sessions with made-up answers, which the model would not give.
-class RecordedSessions : public ::testing::Test {
+class RecordedSessions : public StandInTest {
  protected:
-  RecordedSessions() : folder_(fs::path(::testing::TempDir()) / ("recorded-" + name())) {
-    llama_stand_in::settings() = {};
-    fs::create_directories(folder_);
-  }
-  ~RecordedSessions() override {
-    EXPECT_EQ(llama_stand_in::settings().contexts, 0U);
-    llama_stand_in::settings() = {};
-    fs::remove_all(folder_);
-  }
-  static std::string name() { return ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
-
-  [[nodiscard]] std::string file(const std::string& file_name, const std::string& text) const {
-    const fs::path path = folder_ / file_name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path.string();
-  }
   [[nodiscard]] Engine engine(const std::string& kind, std::size_t leaves) const {
     ModelText text;
     text.kind = kind;
     text.eos = 0;
     EngineOptions options;
-    options.model = file("model.gguf", text.text());
+    options.model = write("model.gguf", text.text());
     options.context = 512;
     options.sequences = static_cast<std::uint32_t>(leaves);
     return Engine::load(options);
@@ -140,8 +119,16 @@ class RecordedSessions : public ::testing::Test {
     settings.picks = PickSource::recorded;
     return settings;
   }
-
-  fs::path folder_;
+  /// A trace of `sessions` sessions of 60 tokens.
+  [[nodiscard]] std::string trace(int sessions) const {
+    std::ostringstream text;
+    for (int s = 0; s < sessions; ++s) {
+      text << R"({"id": "s)" << s << R"(", "category": "c", "turns": [{"prompt": [40, 41, 42, 40], "output": [)";
+      for (int i = 0; i < 60; ++i) text << (i > 0 ? ", " : "") << 40 + (i * i + s) % 7 + i % (s + 2);
+      text << "]}]}\n";
+    }
+    return write("t.jsonl", text.str());
+  }
 };
 
 TEST_F(RecordedSessions, CommitTheRecordedAnswersWithEveryStrategy) {
@@ -203,55 +190,24 @@ TEST_F(RecordedSessions, ShowThePromptToRacerAndToOthersIfAsked) {
 
 TEST_F(RecordedSessions, CompareUnderAnyRounding) {
   llama_stand_in::settings().row_count_noise = 0.5F;
-  const std::string model = file("model.gguf", ModelText().text());
-  std::ostringstream trace;
-  trace << R"({"id": "s", "category": "c", "turns": [{"prompt": [40, 41, 42, 40], "output": [)";
-  for (int i = 0; i < 60; ++i) trace << (i > 0 ? ", " : "") << 40 + i * i % 7;
-  trace << "]}]}\n";
-  const std::string recording = file("t.jsonl", trace.str());
-  const auto run = [&](std::vector<std::string> more) {
-    std::vector<std::string> arguments = {
-        "--model",    model,     "--context", "512",        "--trace",         recording, "--leaves", "64",
-        "--strategy", "hostile", "--compare", "--strategy", "token-recycling", "--cost",  "linear:0"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    std::ostringstream out;
-    std::ostringstream error;
-    const int status = run_tool(arguments, {out, error});
-    return std::pair(status, out.str());
+  const auto with = [&](const std::string& option, const std::string& value) {
+    return Arguments{"--trace",    trace(1),          "--leaves", "64",       "--strategy", "hostile", "--compare",
+                     "--strategy", "token-recycling", "--cost",   "linear:0", option,       value};
   };
-  EXPECT_EQ(run({"--epsilon", "0"}).first, exit_wrong) << "the texts differ, or this test shows nothing";
-  const auto [status, out] = run({"--picks", "recorded", "--format", "json"});
-  EXPECT_EQ(status, exit_done) << out;
-  tools::Json json;
-  ASSERT_TRUE(!parse_json(out, json));
+  EXPECT_EQ(run(with("--epsilon", "0")), exit_wrong) << "the texts differ, or this test shows nothing";
+  const tools::Json json = this->json(with("--picks", "recorded"));
   EXPECT_EQ(*json.find("picks")->string(), "recorded");
   EXPECT_THAT(*json.find("checked")->string(), HasSubstr("the recorded tokens count as the model's picks"));
   for (const tools::Json& strategy : *json.find("strategies")->array())
     EXPECT_EQ(strategy.find("total")->find("tokens")->number()->integer, 60);
-  EXPECT_THAT(run({"--picks=recorded"}).second, HasSubstr(", picks recorded, "));
+  EXPECT_EQ(run(with("--picks", "recorded")), exit_done);
+  EXPECT_THAT(out(), HasSubstr(", picks recorded, "));
 }
 
 TEST_F(RecordedSessions, CostAsMuchAsTheirReplay) {
-  const std::string model = file("model.gguf", ModelText().text());
-  std::ostringstream trace;
-  for (int s = 0; s < 3; ++s) {
-    trace << R"({"id": "s)" << s << R"(", "category": "c", "turns": [{"prompt": [40, 41, 42, 40], "output": [)";
-    for (int i = 0; i < 60; ++i) trace << (i > 0 ? ", " : "") << 40 + (i * i + s) % 7 + i % (s + 2);
-    trace << "]}]}\n";
-  }
-  std::ostringstream out;
-  std::ostringstream error;
-  ASSERT_EQ(run_tool(
-                std::vector<std::string>{
-                    "--model",     model,      "--context", "512",        "--trace",     file("t.jsonl", trace.str()),
-                    "--compare",   "--picks",  "recorded",  "--strategy", "copy",        "--strategy",
-                    "hf",          "--leaves", "8",         "--cost",     "linear:0.05", "--cost-model",
-                    "linear:0.05", "--format", "json"},
-                {out, error}),
-            exit_done)
-      << error.str();
-  tools::Json json;
-  ASSERT_TRUE(!parse_json(out.str(), json));
+  const tools::Json json =
+      this->json({"--trace", trace(3), "--compare", "--picks", "recorded", "--strategy", "copy", "--strategy", "hf",
+                  "--leaves", "8", "--cost", "linear:0.05", "--cost-model", "linear:0.05"});
   for (const tools::Json& strategy : *json.find("strategies")->array())
     for (const tools::Json& session : *strategy.find("sessions")->array())
       EXPECT_DOUBLE_EQ(session.find("with")->find("speedup_under_cost")->number()->value,

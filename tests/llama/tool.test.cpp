@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "common/json.hpp"
 #include "engine.hpp"
 #include "generate.hpp"
+#include "inputs.hpp"
+#include "llama/stand_in_test.hpp"
 #include "replay/trace.hpp"
 #include "reprise/history/snapshot.hpp"
-#include "support/folder_test.hpp"
-#include "support/llama_stand_in/stand_in.hpp"
 
 namespace reprise::llama::llama_tool_test {
 namespace {
@@ -33,52 +27,20 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// Runs the program over the stand-in, in a folder of its own.
-class LlamaTool : public testing::FolderTest {
+class LlamaTool : public StandInTest {
  protected:
-  LlamaTool() {
-    llama_stand_in::settings() = {};
-    model_ = file("model.gguf", ModelText().text());
-  }
-  ~LlamaTool() override {
-    EXPECT_EQ(llama_stand_in::settings().samplers, 0U);
-    EXPECT_EQ(llama_stand_in::settings().contexts, 0U);
-    llama_stand_in::settings() = {};
-  }
-
-  std::string file(const std::string& file_name, const std::string& text) const { return write(file_name, text); }
-  std::string model(const ModelText& text) const { return file("other.gguf", text.text()); }
-
-  /// Runs the program with the test's model. Returns the exit status.
-  int run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--model", model_, "--context", "512"});
-    return run_bare(arguments);
-  }
-  int run_bare(const std::vector<std::string>& arguments) {
-    out_.str("");
-    error_.str("");
-    return run_tool(arguments, {out_, error_});
-  }
-  [[nodiscard]] std::string out() const { return out_.str(); }
-  [[nodiscard]] std::string error() const { return error_.str(); }
+  std::string model(const ModelText& text) const { return write("other.gguf", text.text()); }
   std::string prompts() const {
-    return file("p.jsonl",
-                "{\"id\": \"a\", \"category\": \"one\", \"turns\": [\"abcabcabc\", \"abc again\"]}\n\n"
-                "{\"id\": \"b\", \"category\": \"two\", \"system\": \"short\", \"turns\": [\"x y z\"]}\n");
+    return write("p.jsonl",
+                 "{\"id\": \"a\", \"category\": \"one\", \"turns\": [\"abcabcabc\", \"abc again\"]}\n\n"
+                 "{\"id\": \"b\", \"category\": \"two\", \"system\": \"short\", \"turns\": [\"x y z\"]}\n");
   }
-
-  std::string model_;
-
- private:
-  std::ostringstream out_;
-  std::ostringstream error_;
 };
 
 TEST_F(LlamaTool, WritesTheSameAnswerWhateverTheStrategy) {
-  ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "40", "--strategy", "none", "--quiet"}), exit_done);
+  ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "40", "--strategy", "none"}), exit_done);
   const std::string plain = out();
   EXPECT_THAT(plain, Not(IsEmpty()));
-  EXPECT_THAT(error(), IsEmpty());
   for (const char* strategy : {"ngram", "hf", "copy", "hostile"}) {
     ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "40", "--strategy", strategy}), exit_done) << error();
     EXPECT_EQ(out(), plain) << strategy;
@@ -89,7 +51,7 @@ TEST_F(LlamaTool, WritesTheSameAnswerWhateverTheStrategy) {
 TEST_F(LlamaTool, DrawsTheSameAnswerWithTheSameSeedAndAnotherWithAnother) {
   const auto drawn = [&](const char* seed, const char* strategy) {
     EXPECT_EQ(run({"--prompt", "abcabc", "--max-tokens", "30", "--temperature", "1.5", "--seed", seed, "--strategy",
-                   strategy, "--quiet"}),
+                   strategy}),
               exit_done);
     return out();
   };
@@ -98,10 +60,10 @@ TEST_F(LlamaTool, DrawsTheSameAnswerWithTheSameSeedAndAnotherWithAnother) {
 }
 
 TEST_F(LlamaTool, FollowsAGrammarWithDraftsAndWithout) {
-  const std::string grammar = file("g.gbnf", "alternate even and odd");
+  const std::string grammar = write("g.gbnf", "alternate even and odd");
   for (const char* temperature : {"0", "1.5"}) {
     const auto made = [&](const char* strategy, bool guided) {
-      std::vector<std::string> arguments = {"--prompt",   "abcabcabc", "--max-tokens",  "40",       "--quiet",
+      std::vector<std::string> arguments = {"--prompt",   "abcabcabc", "--max-tokens",  "40",
                                             "--strategy", strategy,    "--temperature", temperature};
       if (guided) arguments.insert(arguments.end(), {"--grammar", grammar});
       EXPECT_EQ(run(arguments), exit_done) << error();
@@ -123,9 +85,9 @@ TEST_F(LlamaTool, FollowsAGrammarWithDraftsAndWithout) {
 }
 
 TEST_F(LlamaTool, RefusesAGrammarThatCannotBeRead) {
-  EXPECT_EQ(run({"--prompt", "abc", "--grammar", file("g.gbnf", "nonsense")}), exit_bad_input);
+  EXPECT_EQ(run({"--prompt", "abc", "--grammar", write("g.gbnf", "nonsense")}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("g.gbnf: llama.cpp cannot read it"));
-  EXPECT_EQ(run({"--prompt", "abc", "--grammar", file("g.gbnf", "")}), exit_bad_input);
+  EXPECT_EQ(run({"--prompt", "abc", "--grammar", write("g.gbnf", "")}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("g.gbnf: the file is empty"));
   EXPECT_EQ(run({"--prompt", "abc", "--grammar", "none.gbnf"}), exit_bad_input);
 }
@@ -161,9 +123,7 @@ TEST(Draftings, HaveTheSizeOfTheirMethod) {
 }
 
 TEST_F(LlamaTool, WritesAComparisonAsJsonSessionBySession) {
-  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "8", "--compare", "--format", "json"}), exit_done);
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json)) << out();
+  const tools::Json json = this->json({"--prompts", prompts(), "--max-tokens", "8", "--compare"});
   const auto& sessions = *json.find("strategies")->array()->front().find("sessions")->array();
   ASSERT_EQ(sessions.size(), 2U);
   EXPECT_EQ(*sessions[0].find("id")->string(), "a");
@@ -180,13 +140,8 @@ double total(const tools::Json& json, std::size_t strategy, const char* field) {
 
 TEST_F(LlamaTool, ComparesUnderAGivenCurveWhateverTheMachine) {
   const auto compared = [&](const char* cost) {
-    EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "8", "--strategy", "ngram",
-                   "--strategy", "hf", "--strategy", "none", "--format", "json", "--cost", cost}),
-              exit_done)
-        << error();
-    tools::Json json;
-    EXPECT_FALSE(parse_json(out(), json)) << out();
-    return json;
+    return json({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "8", "--strategy", "ngram",
+                 "--strategy", "hf", "--strategy", "none", "--cost", cost});
   };
   for (const double slope : {0.0, 0.25}) {
     const tools::Json json = compared(slope == 0 ? "linear:0" : "linear:0.25");
@@ -215,12 +170,9 @@ TEST_F(LlamaTool, ComparesUnderAGivenCurveWhateverTheMachine) {
 }
 
 TEST_F(LlamaTool, ShowsTheRowsToMethodsThatLearnFromThem) {
-  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy",
-                 "token-recycling", "--format", "json"}),
-            exit_done);
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json)) << out();
-  EXPECT_GT(total(json, 0, "mat"), 1.0) << "without rows, its matrix stays empty";
+  const tools::Json one = json(
+      {"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy", "token-recycling"});
+  EXPECT_GT(total(one, 0, "mat"), 1.0) << "without rows, its matrix stays empty";
 }
 
 TEST_F(LlamaTool, DecodesManySequencesAndReportsEveryLane) {
@@ -229,11 +181,7 @@ TEST_F(LlamaTool, DecodesManySequencesAndReportsEveryLane) {
   ASSERT_EQ(run(arguments), exit_done) << out() << error();
   EXPECT_THAT(out(), AllOf(HasSubstr("up to 1 sequence at once"), HasSubstr("up to 2 sequences at once"),
                            HasSubstr("\ntold "), HasSubstr("verdict: identical\n")));
-  auto as_json = arguments;
-  as_json.insert(as_json.end(), {"--format", "json"});
-  ASSERT_EQ(run(as_json), exit_done) << error();
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json)) << out();
+  const tools::Json json = this->json(arguments);
   EXPECT_EQ(*json.find("partial")->boolean(), false);
   EXPECT_EQ(*json.find("cache")->string(), "unified");
   const auto& lanes = *json.find("lanes")->array();
@@ -259,7 +207,7 @@ TEST_F(LlamaTool, RefusesWhatManySequencesCannotDo) {
       << "by default, rules that need probabilities are left out";
   EXPECT_THAT(out(), Not(HasSubstr("\nlearned")));
   const std::string text(150, 'a');
-  const std::string prompt = file("long.jsonl", R"({"id": "a", "category": "c", "turns": [")" + text + "\"]}\n");
+  const std::string prompt = write("long.jsonl", R"({"id": "a", "category": "c", "turns": [")" + text + "\"]}\n");
   const std::vector<std::string> tight = {"--model",   model_, "--context",   "256",
                                           "--prompts", prompt, "--sequences", "2"};
   EXPECT_EQ(run_bare(tight), exit_done) << error();
@@ -272,37 +220,31 @@ TEST_F(LlamaTool, RefusesWhatManySequencesCannotDo) {
 }
 
 TEST_F(LlamaTool, LeavesThePastOfEachStrategyToTheNextSession) {
-  const std::string twice = file("twice.jsonl",
-                                 "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n"
-                                 "{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n");
+  const std::string twice = write("twice.jsonl",
+                                  "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n"
+                                  "{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n");
   const auto passes = [&](const char* memory) {
-    EXPECT_EQ(run({"--prompts",
-                   twice,
-                   "--max-tokens",
-                   "60",
-                   "--compare",
-                   "--leaves",
-                   "64",
-                   "--strategy",
-                   "ngram",
-                   "--strategy",
-                   "token-recycling",
-                   "--strategy",
-                   "racer",
-                   "--strategy",
-                   "token-table",
-                   "--strategy",
-                   "hf",
-                   "--cost",
-                   "linear:0",
-                   "--format",
-                   "json",
-                   "--memory",
-                   memory}),
-              exit_done)
-        << out() << error();
-    tools::Json json;
-    EXPECT_FALSE(parse_json(out(), json)) << out();
+    const tools::Json json = this->json({"--prompts",
+                                         twice,
+                                         "--max-tokens",
+                                         "60",
+                                         "--compare",
+                                         "--leaves",
+                                         "64",
+                                         "--strategy",
+                                         "ngram",
+                                         "--strategy",
+                                         "token-recycling",
+                                         "--strategy",
+                                         "racer",
+                                         "--strategy",
+                                         "token-table",
+                                         "--strategy",
+                                         "hf",
+                                         "--cost",
+                                         "linear:0",
+                                         "--memory",
+                                         memory});
     EXPECT_EQ(*json.find("memory")->string(), memory);
     std::vector<std::vector<double>> counts;
     for (const tools::Json& strategy : *json.find("strategies")->array()) {
@@ -335,10 +277,8 @@ std::string halves() {
   return text;
 }
 
-/// The passes of each session of the first strategy of a comparison, in JSON.
-std::vector<double> session_passes(const std::string& out) {
-  tools::Json json;
-  EXPECT_FALSE(parse_json(out, json)) << out;
+/// The passes of each session of the first strategy of a comparison.
+std::vector<double> session_passes(const tools::Json& json) {
   std::vector<double> passes;
   for (const tools::Json& session : *(*json.find("strategies")->array())[0].find("sessions")->array())
     passes.push_back(session.find("with")->find("statistics")->find("passes")->number()->value);
@@ -346,12 +286,11 @@ std::vector<double> session_passes(const std::string& out) {
 }
 
 TEST_F(LlamaTool, FillsMemoriesWithOneHalfOfTheSessionsAndMeasuresTheOther) {
-  const std::string sessions = file("halves.jsonl", halves());
+  const std::string sessions = write("halves.jsonl", halves());
   const auto passes = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"--prompts", sessions, "--max-tokens", "60", "--compare", "--cost", "linear:0",
-                               "--format", "json", "--memory", "past"});
-    EXPECT_EQ(run(more), exit_done) << out() << error();
-    return session_passes(out());
+    more.insert(more.begin(),
+                {"--prompts", sessions, "--max-tokens", "60", "--compare", "--cost", "linear:0", "--memory", "past"});
+    return session_passes(json(more));
   };
   const auto both = passes({});
   ASSERT_EQ(both.size(), 2U);
@@ -367,21 +306,17 @@ TEST_F(LlamaTool, FillsMemoriesWithOneHalfOfTheSessionsAndMeasuresTheOther) {
 }
 
 TEST_F(LlamaTool, RefusesAHalfWithoutSessions) {
-  const std::string one = file("one.jsonl", halves().substr(0, halves().find('\n')));
+  const std::string one = write("one.jsonl", halves().substr(0, halves().find('\n')));
   EXPECT_EQ(run({"--prompts", one, "--part", "b"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("--part b: none of the sessions belongs to this half"));
 }
 
 TEST_F(LlamaTool, RepeatsSessionsInACategoryOfTheirOwn) {
-  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "40", "--compare", "--memory", "past", "--cost", "linear:0",
-                 "--again", "1", "--format", "json"}),
-            exit_done)
-      << out() << error();
-  const auto passes = session_passes(out());
+  const tools::Json json = this->json({"--prompts", prompts(), "--max-tokens", "40", "--compare", "--memory", "past",
+                                       "--cost", "linear:0", "--again", "1"});
+  const auto passes = session_passes(json);
   ASSERT_EQ(passes.size(), 3U);
   EXPECT_LT(passes[2], passes[0]) << "the same request as the first";
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json));
   const tools::Json& strategy = (*json.find("strategies")->array())[0];
   const auto& categories = *strategy.find("categories")->array();
   ASSERT_EQ(categories.size(), 3U);
@@ -391,19 +326,18 @@ TEST_F(LlamaTool, RepeatsSessionsInACategoryOfTheirOwn) {
 
   ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "20", "--compare", "--again", "9"}), exit_done) << error();
   EXPECT_THAT(out(), AllOf(HasSubstr("\nrepeated                  2 "), HasSubstr("not in 'all'")));
-  const std::string taken = file("taken.jsonl", "{\"id\": \"a\", \"category\": \"repeated\", \"turns\": [\"abc\"]}\n");
+  const std::string taken = write("taken.jsonl", "{\"id\": \"a\", \"category\": \"repeated\", \"turns\": [\"abc\"]}\n");
   EXPECT_EQ(run({"--prompts", taken, "--compare", "--again", "1"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("taken.jsonl:1: category: --again needs the name 'repeated'"));
 }
 
 TEST_F(LlamaTool, SavesAMemoryThatAnotherRunStartsWith) {
-  const std::string sessions = file("halves.jsonl", halves());
-  const std::string saved = (folder_ / "memory").string();
+  const std::string sessions = write("halves.jsonl", halves());
+  const std::string saved = path("memory");
   const auto passes = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"--prompts", sessions, "--max-tokens", "60", "--compare", "--cost", "linear:0.1",
-                               "--leaves", "16", "--format", "json", "--memory", "past"});
-    EXPECT_EQ(run(more), exit_done) << out() << error();
-    return session_passes(out());
+                               "--leaves", "16", "--memory", "past"});
+    return session_passes(json(more));
   };
   const auto warm = passes({"--part", "b", "--warm"});
   const auto cold = passes({"--part", "b"});
@@ -421,13 +355,12 @@ TEST_F(LlamaTool, SavesAMemoryThatAnotherRunStartsWith) {
 }
 
 TEST_F(LlamaTool, SavesAllPartsOfAMemory) {
-  const std::string saved = (folder_ / "memory").string();
+  const std::string saved = path("memory");
   ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "60", "--memory", "past", "--snapshot-out", saved,
                  "--fingerprint", "7"}),
             exit_done)
       << error();
-  std::ifstream in(saved, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string text = read(saved);
   const auto reader = SnapshotReader::open(std::as_bytes(std::span(text)), 7);
   ASSERT_TRUE(reader);
   for (const SectionKind kind :
@@ -439,7 +372,7 @@ TEST_F(LlamaTool, SavesAllPartsOfAMemory) {
 }
 
 TEST_F(LlamaTool, RefusesMemoriesThatItCannotLoadOrSave) {
-  const std::string saved = (folder_ / "memory").string();
+  const std::string saved = path("memory");
   const auto refused = [&](std::vector<std::string> more, const std::string& model) {
     more.insert(more.begin(), {"--model", model, "--context", "512", "--prompt", "abc", "--memory", "past"});
     EXPECT_EQ(run_bare(more), exit_bad_input) << error();
@@ -453,9 +386,9 @@ TEST_F(LlamaTool, RefusesMemoriesThatItCannotLoadOrSave) {
   EXPECT_THAT(refused({"--snapshot-in", saved}, model(other)),
               AllOf(HasSubstr("belongs to another tokenizer"), HasSubstr("that of this model")));
   EXPECT_THAT(refused({"--snapshot-in", saved, "--fingerprint", "0"}, model_), HasSubstr("another tokenizer"));
-  EXPECT_THAT(refused({"--snapshot-in", file("empty", "")}, model_), HasSubstr("empty"));
-  EXPECT_THAT(refused({"--snapshot-in", file("text", "abc")}, model_), HasSubstr("does not begin like a snapshot"));
-  EXPECT_THAT(refused({"--snapshot-in", (folder_ / "none").string()}, model_), HasSubstr("--snapshot-in "));
+  EXPECT_THAT(refused({"--snapshot-in", write("empty", "")}, model_), HasSubstr("empty"));
+  EXPECT_THAT(refused({"--snapshot-in", write("text", "abc")}, model_), HasSubstr("does not begin like a snapshot"));
+  EXPECT_THAT(refused({"--snapshot-in", path("none")}, model_), HasSubstr("--snapshot-in "));
   EXPECT_THAT(refused({"--snapshot-in", saved, "--strategy", "hf"}, model_), HasSubstr("hf has no memory that can be"));
   EXPECT_THAT(
       refused({"--compare", "--snapshot-out", saved, "--strategy", "ngram", "--strategy", "ngram:rows=no"}, model_),
@@ -489,34 +422,37 @@ TEST_F(LlamaTool, SaysThatTextsDifferAtNearTiesWhereRowCountsChangeLogits) {
 
 TEST_F(LlamaTool, GeneratesAsManyTokensAsATraceHas) {
   const std::string trace =
-      file("t.jsonl",
-           "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [40, 41, 42, 40, 41], "
-           "\"output\": [5, 6, 7]}, {\"prompt\": [40], \"output\": [8]}]}\n");
-  ASSERT_EQ(run({"--trace", trace, "--format", "json"}), exit_done) << error();
-  tools::Json json;
-  ASSERT_FALSE(parse_json(out(), json)) << out();
-  const auto& turns = *json.find("turns")->array();
-  ASSERT_EQ(turns.size(), 2U);
-  EXPECT_EQ(turns[0].find("output")->array()->size(), 3U);
-  EXPECT_EQ(turns[1].find("output")->array()->size(), 1U);
-  EXPECT_EQ(turns[1].find("kept")->number()->integer, 8);
+      write("t.jsonl",
+            "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [40, 41, 42, 40, 41], "
+            "\"output\": [5, 6, 7]}, {\"prompt\": [40], \"output\": [8]}]}\n");
+  ASSERT_EQ(run({"--trace", trace}), exit_done);
+  EXPECT_THAT(error(), HasSubstr("4 tokens in"));
+  Engine engine = Engine::load({.model = model_, .context = 512});
+  Drafting drafting = no_drafting();
+  Inputs inputs;
+  inputs.traces = {trace};
+  const RequestRun run = run_request(engine, read_requests(inputs).at(0), drafting, {});
+  ASSERT_EQ(run.turns.size(), 2U);
+  EXPECT_EQ(run.turns[0].output.size(), 3U);
+  EXPECT_EQ(run.turns[1].output.size(), 1U);
+  EXPECT_EQ(run.turns[1].kept, 8U);
 }
 
 TEST_F(LlamaTool, RefusesATraceOfAnotherVocabularyWithItsPlace) {
-  const std::string trace = file("t.jsonl",
-                                 "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [1, 2], "
-                                 "\"output\": [5, 70000]}]}\n");
+  const std::string trace = write("t.jsonl",
+                                  "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [1, 2], "
+                                  "\"output\": [5, 70000]}]}\n");
   EXPECT_EQ(run({"--trace", trace}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("t.jsonl:2: turns[0].output[1]: token 70000 is not in this model's vocabulary"));
   EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
 }
 
 TEST_F(LlamaTool, RefusesModelsThatCannotBeUsed) {
-  EXPECT_EQ(run_bare({"--model", (folder_ / "none").string(), "--prompt", "a"}), exit_bad_input);
+  EXPECT_EQ(run_bare({"--model", path("none"), "--prompt", "a"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("cannot be opened"));
   EXPECT_EQ(run_bare({"--model", folder_.string(), "--prompt", "a"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("is a directory"));
-  EXPECT_EQ(run_bare({"--model", file("x.gguf", "something else"), "--prompt", "a"}), exit_bad_input);
+  EXPECT_EQ(run_bare({"--model", write("x.gguf", "something else"), "--prompt", "a"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("llama.cpp cannot load it"));
 }
 
@@ -538,7 +474,7 @@ TEST_F(LlamaTool, RefusesAPromptThatDoesNotFitBeforeAnythingIsRun) {
 }
 
 TEST_F(LlamaTool, EndsASessionWhereItsNextTurnDoesNotFit) {
-  const std::string path = file("p.jsonl", "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\", \"def\"]}");
+  const std::string path = write("p.jsonl", "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\", \"def\"]}");
   ASSERT_EQ(run_bare({"--model", model_, "--context", "64", "--prompts", path, "--max-tokens", "60"}), exit_done)
       << error();
   EXPECT_THAT(error(), HasSubstr("the context is full"));
@@ -546,7 +482,7 @@ TEST_F(LlamaTool, EndsASessionWhereItsNextTurnDoesNotFit) {
 
 TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
   const auto refused = [&](const std::string& text) {
-    EXPECT_EQ(run({"--prompts", file("bad.jsonl", "\n" + text + "\n")}), exit_bad_input) << text;
+    EXPECT_EQ(run({"--prompts", write("bad.jsonl", "\n" + text + "\n")}), exit_bad_input) << text;
     return error();
   };
   EXPECT_THAT(refused("{"), HasSubstr("bad.jsonl:2: column 2"));
@@ -562,46 +498,37 @@ TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
 }
 
 TEST_F(LlamaTool, LeavesTheOutputAsItWasWhereSomethingIsRefused) {
-  const std::string kept = file("result.json", "earlier");
-  const auto text = [&] {
-    std::ifstream in(kept);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  EXPECT_EQ(run({"--prompts", (folder_ / "none").string(), "--output", kept}), exit_bad_input);
+  const std::string kept = write("result.json", "earlier");
+  EXPECT_EQ(run({"--prompts", path("none"), "--output", kept}), exit_bad_input);
   EXPECT_EQ(run({"--prompt", std::string(2000, 'q') + " end", "--raw", "--output", kept}), exit_bad_input);
-  EXPECT_EQ(text(), "earlier");
-  EXPECT_EQ(run({"--prompts", (folder_ / "none").string(), "--output", (folder_ / "new").string()}), exit_bad_input);
+  EXPECT_EQ(read(kept), "earlier");
+  EXPECT_EQ(run({"--prompts", path("none"), "--output", path("new")}), exit_bad_input);
   EXPECT_FALSE(fs::exists(folder_ / "new"));
   EXPECT_EQ(run({"--prompt", "abc", "--output", (folder_ / "none" / "x").string()}), exit_bad_input);
   ASSERT_EQ(run({"--prompt", "abc", "--max-tokens", "3", "--output", kept}), exit_done) << error();
-  EXPECT_THAT(text(), AllOf(Not(HasSubstr("earlier")), Not(IsEmpty())));
+  EXPECT_THAT(read(kept), AllOf(Not(HasSubstr("earlier")), Not(IsEmpty())));
 }
 
 TEST_F(LlamaTool, NeverReplacesAFileThatItReads) {
-  const std::string path = prompts();
+  const std::string sessions = prompts();
   const std::string other_name = (folder_ / "none" / ".." / "p.jsonl").string();
   fs::create_directories(folder_ / "none");
-  const auto text = [](const std::string& of) {
-    std::ifstream in(of);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  const std::string before = text(path);
-  const std::string model_before = text(model_);
-  EXPECT_EQ(run({"--prompts", path, "--output", other_name}), exit_bad_input);
+  const std::string before = read(sessions);
+  const std::string model_before = read(model_);
+  EXPECT_EQ(run({"--prompts", sessions, "--output", other_name}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("--output " + other_name + ": is given for something else as well"));
-  EXPECT_EQ(run({"--prompts", path, "--record", other_name}), exit_bad_input);
+  EXPECT_EQ(run({"--prompts", sessions, "--record", other_name}), exit_bad_input);
   EXPECT_EQ(run({"--profile", model_, "--contexts", "16"}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("--profile " + model_ + ": is given for something else as well"));
-  EXPECT_EQ(run({"--prompts", path, "--record", (folder_ / "r").string(), "--output", (folder_ / "r").string()}),
-            exit_bad_input);
-  EXPECT_EQ(text(path), before);
-  EXPECT_EQ(text(model_), model_before);
+  EXPECT_EQ(run({"--prompts", sessions, "--record", path("r"), "--output", path("r")}), exit_bad_input);
+  EXPECT_EQ(read(sessions), before);
+  EXPECT_EQ(read(model_), model_before);
 }
 
 TEST_F(LlamaTool, ShowsControlCharactersEscaped) {
-  const std::string path = file("p.jsonl",
-                                "{\"id\": \"a\\u001b[8m\", \"category\": \"c\\u001b[8m\", \"turns\": "
-                                "[\"abcabc\"]}\n{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"d\"]}\n");
+  const std::string path = write("p.jsonl",
+                                 "{\"id\": \"a\\u001b[8m\", \"category\": \"c\\u001b[8m\", \"turns\": "
+                                 "[\"abcabc\"]}\n{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"d\"]}\n");
   ASSERT_EQ(run({"--prompts", path, "--compare", "--max-tokens", "4"}), exit_done) << error();
   EXPECT_THAT(out(), AllOf(HasSubstr("c\\x1b[8m"), Not(HasSubstr("\x1b"))));
   ASSERT_EQ(run({"--prompts", path, "--max-tokens", "4"}), exit_done) << error();
@@ -669,11 +596,11 @@ TEST_F(LlamaTool, CutsTheTopKRowsOfATurnThatIsShortened) {
 }
 
 TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
-  const std::string path = file("p.jsonl",
-                                "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\"]}\n"
-                                "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"def\"]}\n");
-  const std::string trace = (folder_ / "t.jsonl").string();
-  EXPECT_EQ(run({"--prompts", path, "--record", trace}), exit_bad_input);
+  const std::string sessions = write("p.jsonl",
+                                     "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\"]}\n"
+                                     "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"def\"]}\n");
+  const std::string trace = path("t.jsonl");
+  EXPECT_EQ(run({"--prompts", sessions, "--record", trace}), exit_bad_input);
   EXPECT_THAT(error(), AllOf(HasSubstr("p.jsonl:2: id: "), HasSubstr("different ids")));
   EXPECT_FALSE(fs::exists(trace));
   EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
@@ -681,17 +608,16 @@ TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
 
 TEST_F(LlamaTool, RefusesToAppendToATraceOfAnotherVocabulary) {
   const std::string line = "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [70000], \"output\": [5]}]}";
-  const std::string trace = file("t.jsonl", line);
+  const std::string trace = write("t.jsonl", line);
   EXPECT_EQ(run({"--prompt", "abc", "--record", trace}), exit_bad_input);
   EXPECT_THAT(error(), HasSubstr("t.jsonl:1: turns[0].prompt[0]: token 70000 is not in this model's vocabulary"));
   EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-  std::ifstream in(trace);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), line);
+  EXPECT_EQ(read(trace), line);
 }
 
 TEST_F(LlamaTool, RefusesToCountFlipsWhereThereIsNoOutput) {
   const std::string trace =
-      file("t.jsonl", "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [5], \"output\": []}]}");
+      write("t.jsonl", "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [5], \"output\": []}]}");
   EXPECT_EQ(run({"--trace", trace, "--flips"}), exit_bad_input);
   EXPECT_THAT(out(), IsEmpty());
   EXPECT_THAT(error(), HasSubstr("nothing to count"));

@@ -12,6 +12,7 @@
 #include "common/input_error.hpp"
 #include "common/json.hpp"
 #include "engine_error.hpp"
+#include "support/folder_test.hpp"
 
 #ifdef __linux__
 #include "support/file_size_limit.hpp"
@@ -29,16 +30,10 @@ const TraceSession second = {"chat/\"2\"\n", "chat", {{{2147483647}, {7, 8}}}};
 constexpr std::array two = {Finish::eos, Finish::loop};
 constexpr std::array one = {Finish::length};
 
-class TraceFile : public ::testing::Test {
+class TraceFile : public testing::FolderTest {
  protected:
-  TraceFile() { std::filesystem::remove(path); }
-  ~TraceFile() override { std::filesystem::remove(path); }
-
-  void put(std::string_view bytes) const { std::ofstream(path, std::ios::binary) << bytes; }
-  std::string get() const {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  void put(const std::string& bytes) const { write("t.jsonl", bytes); }
+  std::string get() const { return read(path); }
   std::string refused() const {
     try {
       TraceWriter::open(path);
@@ -48,10 +43,7 @@ class TraceFile : public ::testing::Test {
     return {};
   }
 
-  const std::string path =
-      (std::filesystem::temp_directory_path() /
-       ("reprise-trace-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".jsonl"))
-          .string();
+  const std::string path = FolderTest::path("t.jsonl");
   const std::string both = trace_line(first, two) + trace_line(second, one);
 };
 

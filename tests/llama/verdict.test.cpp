@@ -78,13 +78,7 @@ TEST(Judge, CallsItWrongWherePlainDecodingDoesNotRepeatItself) {
 /// Returns a draw from three tokens, two of them equally likely.
 Probe drawn(std::uint32_t seed) {
   Probe probe = logits({1.0F, 1.0F, -20.0F});
-  Sampling sampling;
-  sampling.temperature = 1;
-  sampling.top_k = 0;
-  sampling.top_p = 1;
-  sampling.min_p = 0;
-  sampling.seed = seed;
-  probe.sampler = make_sampler(sampling, nullptr);
+  probe.sampler.reset(llama_sampler_init_dist(seed));
   return probe;
 }
 

@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/json.hpp"
-#include "replay/tool.hpp"
+#include "replay/replay_tool.hpp"
 #include "reprise/reprise.hpp"
 #include "reprise/testing/random.hpp"
 
@@ -135,28 +134,10 @@ TEST(Advice, NamesOfFilesStayInTheirComments) {
               AllOf(HasSubstr("a\\nabort();.json.\n"), HasSubstr("b\\nabort();.\n"), Not(HasSubstr("\na"))));
 }
 
-/// Runs the tool on a trace.
-class AdviceTool : public ::testing::Test {
+class AdviceTool : public ReplayToolTest {
  protected:
-  AdviceTool() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    trace_ = fs::path(::testing::TempDir()) / (std::string("reprise-advice-") + test->name() + ".jsonl");
-  }
-  ~AdviceTool() override { fs::remove(trace_); }
-
-  struct Ran {
-    int status;
-    std::string out;
-    std::string error;
-  };
-  Ran run(const std::vector<std::string>& options) {
-    std::vector<std::string> arguments = {"--advise"};
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    arguments.push_back(trace_.generic_string());
-    std::ostringstream out;
-    std::ostringstream error;
-    const int status = run_tool(arguments, {out, error, {}, {}, {120, false}});
-    return {status, out.str(), error.str()};
+  [[nodiscard]] Ran advised(const Arguments& options) const {
+    return run(joined(joined({"--advise"}, options), {path("t.jsonl")}));
   }
   /// Sessions of random tokens. With `alike`, every output is one of three texts that no prompt contains.
   void write(std::size_t sessions, bool alike) {
@@ -168,45 +149,34 @@ class AdviceTool : public ::testing::Test {
       return list;
     };
     for (int i = 0; i < 3; ++i) texts.push_back(tokens());
-    std::ofstream file(trace_, std::ios::binary);
+    std::ostringstream file;
     for (std::size_t i = 0; i < sessions; ++i)
       file << R"({"id":"s)" << i << R"(","category":"c","turns":[{"prompt":[1,2,3],"output":[)"
            << (alike ? texts[i % 3] : tokens()) << "]}]}\n";
+    FolderTest::write("t.jsonl", file.str());
   }
-
-  fs::path trace_;
 };
 
 TEST_F(AdviceTool, FindsThatAHistoryPays) {
   write(24, true);
-  const Ran ran = run({"--cost", "linear:0.02"});
+  const Ran ran = advised({"--cost", "linear:0.02"});
   ASSERT_EQ(ran.status, 0) << ran.error;
   EXPECT_THAT(ran.out,
               AllOf(HasSubstr("Advice for 24 sessions, 1,416 tokens, under linear:0.02"), HasSubstr("\nTogether: "),
                     HasSubstr("HistoryStore::make({.max_bytes = 1048576})"), Not(HasSubstr("SuffixArray"))));
-  EXPECT_EQ(run({"--cost", "linear:0.02", "--threads", "3"}).out, ran.out);
+  EXPECT_EQ(advised({"--cost", "linear:0.02", "--threads", "3"}).out, ran.out);
 }
 
 TEST_F(AdviceTool, LeavesTheDefaultsIfDraftingDoesNotPay) {
   write(12, false);
-  const Ran ran = run({"--cost", "linear:0.02", "--format", "json"});
-  ASSERT_EQ(ran.status, 0) << ran.error;
-  tools::Json json;
-  ASSERT_FALSE(tools::parse_json(ran.out, json)) << ran.out;
-  EXPECT_TRUE(*json.find("leave_as_is")->boolean());
-  EXPECT_EQ(json.find("ratio")->number()->value, 1);
-  ASSERT_EQ(json.find("tried")->array()->size(), 11U);
-  for (const tools::Json& tried : *json.find("tried")->array()) {
-    EXPECT_FALSE(*tried.find("chosen")->boolean());
-    EXPECT_EQ(tried.find("interval")->array()->size(), 2U);
-  }
-  EXPECT_THAT(*json.find("code")->string(), AllOf(HasSubstr("Speculator"), Not(HasSubstr("HistoryStore"))));
-  EXPECT_THAT(run({"--cost", "linear:0.02"}).out, HasSubstr("Leave the settings as they are: none of them makes"));
+  const std::string out = advised({"--cost", "linear:0.02"}).out;
+  EXPECT_THAT(out, AllOf(HasSubstr("Leave the settings as they are: none of them makes"), Not(HasSubstr("use it")),
+                         HasSubstr("Speculator"), Not(HasSubstr("HistoryStore"))));
 }
 
 TEST_F(AdviceTool, SaysThatSessionsAreTooFew) {
   write(5, true);
-  const Ran ran = run({"--cost", "linear:0.02"});
+  const Ran ran = advised({"--cost", "linear:0.02"});
   ASSERT_EQ(ran.status, 0) << ran.error;
   EXPECT_THAT(ran.out, AllOf(HasSubstr("Too few sessions for an advice: 5 with tokens, and at least 8 are needed"),
                              HasSubstr("too few sessions\n"), Not(HasSubstr("use it"))));
@@ -214,20 +184,16 @@ TEST_F(AdviceTool, SaysThatSessionsAreTooFew) {
 
 TEST_F(AdviceTool, RefusesWhatItWouldIgnore) {
   write(8, true);
-  const auto refuses = [&](std::vector<std::string> options, const std::string& message) {
-    if (options.empty() || options.front() != "--cost") options.insert(options.begin(), {"--cost", "linear:0"});
-    const Ran ran = run(options);
-    EXPECT_EQ(ran.status, 2);
-    EXPECT_EQ(ran.out, "");
-    EXPECT_THAT(ran.error, HasSubstr(message));
+  const auto refused = [&](const Arguments& options, const std::string& message) {
+    refuses(joined({"--advise", path("t.jsonl")}, options), message);
   };
   for (const char* option : {"--strategy=ngram", "--control=all", "--shape=tree", "--max-nodes=3", "--memory=past"})
-    refuses({option}, "cannot be given with --advise, which tries several of these settings");
-  for (const char* option : {"--by-category", "--ceiling", "--reasons", "--report=r.html"})
-    refuses({option}, "belongs to a replay of given settings; leave out --advise, or this option");
-  refuses({"--format", "csv"}, "--advise needs --format table or json");
-  refuses({"--cost", "linear:0", "--cost", "linear:1"}, "--advise needs one --cost or --pass-times");
-  EXPECT_THAT(run({}).error, HasSubstr("--advise needs one --cost or --pass-times"));
+    refused({"--cost", "linear:0", option}, "cannot be given with --advise, which tries several of these settings");
+  for (const char* option : {"--by-category", "--ceiling", "--report=r.html", "--format=json"})
+    refused({"--cost", "linear:0", option},
+            "belongs to a replay of given settings; leave out --advise, or this option");
+  refused({"--cost", "linear:0", "--cost", "linear:1"}, "--advise needs one --cost or --pass-times");
+  refused({}, "--advise needs one --cost or --pass-times");
 }
 
 }  // namespace

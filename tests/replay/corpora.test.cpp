@@ -6,46 +6,29 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <optional>
-#include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "common/input_error.hpp"
+#include "replay/replay_tool.hpp"
 #include "replay/run.hpp"
 #include "replay/strategies.hpp"
-#include "replay/tool.hpp"
 #include "replay/trace.hpp"
 #include "support/corpora.hpp"
 
 namespace reprise::replay::corpora_test {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using testing::corpus_of;
 using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
-class CorporaTest : public ::testing::Test {
+class CorporaTest : public ReplayToolTest {
  protected:
-  CorporaTest() : folder_(fs::temp_directory_path() / ("reprise-" + std::to_string(std::random_device()()))) {
-    fs::create_directory(folder_);
-  }
-  ~CorporaTest() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
-  std::string write(const char* name, const testing::CorpusBytes& bytes) {
-    const fs::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    return path.generic_string();
+  using FolderTest::write;
+  [[nodiscard]] std::string write(const std::string& name, const testing::CorpusBytes& bytes) const {
+    return write(name, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
   static std::string refused(const std::vector<std::string>& paths, std::optional<std::uint64_t> fingerprint = {}) {
     try {
@@ -55,8 +38,6 @@ class CorporaTest : public ::testing::Test {
     }
     return "accepted";
   }
-
-  fs::path folder_;
 };
 
 TEST_F(CorporaTest, RefusesFilesThatCannotBeUsed) {
@@ -67,7 +48,7 @@ TEST_F(CorporaTest, RefusesFilesThatCannotBeUsed) {
   EXPECT_THAT(refused({good}, 8), HasSubstr("; build it with this tokenizer"));
   EXPECT_THAT(refused({good, write("empty.corpus", corpus_of({}, 100, 7))}),
               HasSubstr("empty.corpus: the corpus has no tokens; leave it out"));
-  EXPECT_THAT(refused({write("nothing", {})}), HasSubstr("is missing: take another copy of the file (0 bytes"));
+  EXPECT_THAT(refused({write("nothing", "")}), HasSubstr("is missing: take another copy of the file (0 bytes"));
   EXPECT_THAT(refused({good, good, good, good}), HasSubstr("at most 3 corpora"));
   EXPECT_THAT(refused({folder_.generic_string() + "/none"}), HasSubstr("there is no corpus of this name"));
   EXPECT_THAT(refused({write("text", testing::CorpusBytes(300, std::byte{65}))}), HasSubstr("does not begin like"));
@@ -122,24 +103,18 @@ TEST_F(CorporaTest, StrategiesDraftFromThem) {
 
 TEST_F(CorporaTest, AreAnOptionOfTheTool) {
   const std::string corpus = write("a.corpus", corpus_of({{1, 2, 3, 4, 5, 6, 7, 8}}, 100, 7));
-  const fs::path trace = folder_ / "t.jsonl";
-  std::ofstream(trace) << R"({"id":"a","category":"x","turns":[{"prompt":[9,1],"output":[2,3,4,5,6,7]}]})" << '\n';
-  const auto run = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"--cost", "linear:0", "--control", "all", "--format", "json", trace.string()});
-    std::ostringstream out;
-    std::ostringstream error;
-    const int status = run_tool(arguments, {out, error, {}, {}, {120, false}});
-    return std::to_string(status) + " " + out.str() + error.str();
+  const std::string trace =
+      write("t.jsonl", R"({"id":"a","category":"x","turns":[{"prompt":[9,1],"output":[2,3,4,5,6,7]}]})");
+  const auto with = [&](const Arguments& more) {
+    return joined({"--cost", "linear:0", "--control", "all", trace, "--corpus", corpus}, more);
   };
-  EXPECT_THAT(run({"--corpus", corpus}), AllOf(StartsWith("0 "), HasSubstr("\"corpora\": \"" + corpus + "\"")));
-  EXPECT_THAT(run({"--corpus", corpus, "--fingerprint", "7", "--memory", "past"}), StartsWith("0 "));
-  EXPECT_THAT(run({"--corpus", corpus, "--strategy", "ngram", "--strategy", "pld"}),
-              AllOf(StartsWith("0 "), HasSubstr("\"corpora\": \"unused\"")));
-  EXPECT_THAT(run({}), AllOf(StartsWith("0 "), Not(HasSubstr("corpora"))));
-  EXPECT_THAT(run({"--corpus", corpus, "--strategy", "pld"}),
-              AllOf(StartsWith("2 "), HasSubstr("none of the strategies given reads a corpus")));
-  EXPECT_THAT(run({"--corpus", corpus, "--fingerprint", "6"}), StartsWith("2 "));
-  EXPECT_THAT(run({"--corpus", corpus, "--output", corpus}), AllOf(StartsWith("2 "), HasSubstr("the corpus")));
+  EXPECT_EQ(word(result(with({})), "corpora"), corpus);
+  EXPECT_EQ(word(result(with({"--fingerprint", "7", "--memory", "past"})), "corpora"), corpus);
+  EXPECT_EQ(word(results(with({"--strategy", "ngram", "--strategy", "pld"})).back(), "corpora"), "unused");
+  EXPECT_EQ(result({"--cost", "linear:0", trace}).find("corpora"), nullptr);
+  refuses(with({"--strategy", "pld"}), "none of the strategies given reads a corpus");
+  refuses(with({"--fingerprint", "6"}), "its fingerprint is 7, --fingerprint 6");
+  refuses(with({"--output", corpus}), "the corpus");
 }
 
 }  // namespace

@@ -8,13 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "common/json.hpp"
 #include "common/json_writer.hpp"
-#include "common/text.hpp"
 #include "replay/page_html.hpp"
-#include "replay/tool.hpp"
+#include "replay/replay_tool.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/folder_test.hpp"
 #if !defined(_WIN32)
 #include "support/file_size_limit.hpp"
 #endif
@@ -29,23 +26,17 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 /// Runs the tool with --report, with a folder of its own for each test.
-class Page : public testing::FolderTest {
+class Page : public ReplayToolTest {
  protected:
   Page() { report_ = path("report.html"); }
 
-  struct Ran {
-    int status;
-    std::string out;
-    std::string error;
+  struct WithPage : Ran {
     std::string page;
     tools::Json data;
   };
-  Ran run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--report", report_});
-    std::ostringstream out;
-    std::ostringstream error;
-    const int status = run_tool(arguments, {out, error, {}, {}, {120, false}});
-    Ran ran{status, out.str(), error.str(), fs::exists(report_) ? read(report_) : "", {}};
+  WithPage paged(const Arguments& arguments) {
+    WithPage ran{run(joined({"--report", report_}, arguments)), {}, {}};
+    if (fs::exists(report_)) ran.page = read(report_);
     const std::string open = "<script type=\"application/json\" id=\"data\">";
     if (const std::size_t at = ran.page.find(open); at != std::string::npos) {
       const std::size_t from = at + open.size();
@@ -88,11 +79,10 @@ class Page : public testing::FolderTest {
 
 TEST_F(Page, HasTheFiguresOfTheResults) {
   const std::string trace = write("t.jsonl", sessions(30, 3));
-  const Ran ran = run({"--format", "json", "--strategy", "ngram", "--strategy", "hf", "--ceiling", "--control", "auto",
-                       "--control", "hindsight", trace});
+  const WithPage ran = paged({"--format", "json", "--strategy", "ngram", "--strategy", "hf", "--ceiling", "--control",
+                              "auto", "--control", "hindsight", trace});
   ASSERT_EQ(ran.status, 0) << ran.error;
-  tools::Json results;
-  ASSERT_FALSE(tools::parse_json(ran.out, results));
+  const tools::Json::Array rows = results_in(ran.out);
   const tools::Json::Array& curves = *ran.data.find("curves")->array();
   const tools::Json::Array& lines = *ran.data.find("lines")->array();
   ASSERT_EQ(curves.size(), 6U);
@@ -100,22 +90,22 @@ TEST_F(Page, HasTheFiguresOfTheResults) {
   std::size_t row = 0;
   for (const tools::Json& line : lines)
     for (std::size_t i = 0; i < curves.size(); ++i, ++row) {
-      const tools::Json& result = (*results.find("results")->array())[row];
+      const tools::Json& result = rows[row];
       EXPECT_THAT(*line.find("name")->string(), StartsWith(*result.find("strategy")->string()));
       EXPECT_EQ(*curves[i].find("spec")->string(), *result.find("cost")->string());
       EXPECT_EQ((*line.find("speedups")->array())[i].number()->value, result.find("speedup")->number()->value);
     }
-  const tools::Json& main = (*results.find("results")->array())[2];
+  const tools::Json& main = rows[2];
   EXPECT_EQ(ran.data.find("main")->number()->value, 2);
   const auto shown = [&](const std::string& id) { return between(ran.page, "id=\"" + id + "\">", "<"); };
   EXPECT_EQ(shown("speedup"), tools::decimal(main.find("speedup")->number()->value, 3));
   EXPECT_EQ(shown("worst-window"), tools::decimal(main.find("worst_loss")->number()->value, 1));
-  const tools::Json& hindsight = (*results.find("results")->array())[8];
+  const tools::Json& hindsight = rows[8];
   EXPECT_THAT(
       ran.page,
       HasSubstr("<th scope=\"row\" role=\"rowheader\">Hindsight</th><td data-label=\"Speedup: \" role=\"cell\">" +
                 tools::decimal(hindsight.find("speedup")->number()->value, 3)));
-  const tools::Json& ceiling = (*results.find("results")->array())[26];
+  const tools::Json& ceiling = rows[26];
   EXPECT_EQ(*ceiling.find("strategy")->string(), "ceiling");
   EXPECT_THAT(ran.page,
               HasSubstr("<th scope=\"row\" role=\"rowheader\">Ceiling</th><td data-label=\"Speedup: \" role=\"cell\">" +
@@ -124,28 +114,11 @@ TEST_F(Page, HasTheFiguresOfTheResults) {
 
 TEST_F(Page, DoesNotChangeTheResults) {
   const std::string trace = write("t.jsonl", sessions(6, 2));
-  const auto without_times = [](std::string csv) {
-    std::string kept;
-    std::istringstream lines(csv);
-    for (std::string line; std::getline(lines, line);) {
-      std::istringstream cells(line);
-      std::size_t column = 0;
-      for (std::string cell; std::getline(cells, cell, ','); ++column)
-        if (column < 14 || column > 17) kept += column == 27 ? "" : cell + ",";
-      kept += "\n";
-    }
-    return kept;
-  };
   const std::vector<std::vector<std::string>> settings = {
       {}, {"--memory", "past"}, {"--cost-known", "learned"}, {"--cost-known", "carried"}, {"--threads", "2"}};
   for (const std::vector<std::string>& setting : settings) {
-    std::vector<std::string> arguments = {"--format", "csv", "--cost", "linear:0.1", trace, trace};
-    arguments.insert(arguments.begin(), setting.begin(), setting.end());
-    const Ran ran = run(arguments);
-    std::ostringstream out;
-    std::ostringstream error;
-    ASSERT_EQ(run_tool(arguments, {out, error, {}, {}, {120, false}}), 0) << error.str();
-    EXPECT_EQ(without_times(ran.out), without_times(out.str()));
+    const Arguments arguments = joined(setting, {"--format", "json", "--cost", "linear:0.1", trace, trace});
+    EXPECT_EQ(untimed(results_in(paged(arguments).out)), untimed(results_in(output(arguments))));
   }
 }
 
@@ -153,9 +126,7 @@ TEST_F(Page, ShownSessionsHoldTheRecordedTokens) {
   const std::string text = sessions(40, 3);
   const std::vector<std::vector<std::string>> settings = {{}, {"--memory", "past"}, {"--cost-known", "carried"}};
   for (const auto& setting : settings) {
-    std::vector<std::string> arguments = {"--report-session", "s7", write("t.jsonl", text)};
-    arguments.insert(arguments.begin(), setting.begin(), setting.end());
-    const Ran ran = run(arguments);
+    const WithPage ran = paged(joined(setting, {"--report-session", "s7", write("t.jsonl", text)}));
     ASSERT_EQ(ran.status, 0) << ran.error;
     const tools::Json::Array& shown = *ran.data.find("sessions")->array();
     ASSERT_GE(shown.size(), 9U);
@@ -190,10 +161,8 @@ TEST_F(Page, ShownSessionsHoldTheRecordedTokens) {
 }
 
 TEST_F(Page, RowsAddUp) {
-  const Ran ran = run({"--format", "json", "--cost", "linear:0.02", write("t.jsonl", sessions(30, 3))});
-  tools::Json results;
-  ASSERT_FALSE(tools::parse_json(ran.out, results));
-  const tools::Json& result = results.find("results")->array()->front();
+  const WithPage ran = paged({"--format", "json", "--cost", "linear:0.02", write("t.jsonl", sessions(30, 3))});
+  const tools::Json result = results_in(ran.out).front();
   const auto whole = [&](const std::string& name) {
     return static_cast<std::uint64_t>(result.find(name)->number()->value);
   };
@@ -229,7 +198,7 @@ TEST_F(Page, EscapesHostileNames) {
   std::string words = "[\"zero\"";
   for (const std::string& name : hostile) words += "," + tools::quote_json(name);
   const std::string trace = write("<b>t&.jsonl", text);
-  const Ran ran = run({"--vocabulary", write("v.json", words + "]"), trace});
+  const WithPage ran = paged({"--vocabulary", write("v.json", words + "]"), trace});
   ASSERT_EQ(ran.status, 0) << ran.error;
   // The markup of the page itself: two scripts, no image, no handler. In the data, quotes are harmless.
   const std::size_t data = ran.page.find("id=\"data\">");
@@ -250,7 +219,7 @@ TEST_F(Page, EscapesHostileNames) {
 }
 
 TEST_F(Page, LoadsNothing) {
-  const Ran ran = run({write("t.jsonl", sessions(3, 1))});
+  const WithPage ran = paged({write("t.jsonl", sessions(3, 1))});
   EXPECT_THAT(ran.page,
               AllOf(Not(HasSubstr("<link rel=\"stylesheet")), Not(HasSubstr("src=")), Not(HasSubstr("@import")),
                     Not(HasSubstr("url(")), Not(HasSubstr("https:")), Not(HasSubstr("fetch("))));
@@ -263,7 +232,7 @@ TEST_F(Page, FoldsThousandsOfCategories) {
   for (std::size_t i = 0; i < 5000; ++i)
     text += "{\"id\":\"" + std::to_string(i) + "\",\"category\":\"kind " + std::to_string(i) +
             "\",\"turns\":[{\"prompt\":[1,2,1,2],\"output\":[1,2,1,2]}]}\n";
-  const Ran ran = run({"--cost", "linear:0.02", write("t.jsonl", text)});
+  const WithPage ran = paged({"--cost", "linear:0.02", write("t.jsonl", text)});
   ASSERT_EQ(ran.status, 0) << ran.error;
   EXPECT_THAT(ran.page, HasSubstr("4976 others"));
   EXPECT_LT(ran.page.size(), 200'000U);
@@ -279,7 +248,7 @@ TEST_F(Page, StaysSmallForLongSessions) {
     text += "{\"id\":\"" + std::to_string(session) + "\",\"category\":\"c\",\"turns\":[{\"prompt\":[1],\"output\":[" +
             output + "]}]}\n";
   }
-  const Ran ran = run({"--cost", "linear:0", "--strategy", "hf:k=10", write("t.jsonl", text)});
+  const WithPage ran = paged({"--cost", "linear:0", "--strategy", "hf:k=10", write("t.jsonl", text)});
   ASSERT_EQ(ran.status, 0) << ran.error;
   EXPECT_LT(ran.page.size(), 3'000'000U);
   EXPECT_FALSE(*ran.data.find("sessions")->array()->front().find("complete")->boolean());
@@ -287,23 +256,16 @@ TEST_F(Page, StaysSmallForLongSessions) {
 
 TEST_F(Page, IsRefusedBeforeTheReplay) {
   const std::string trace = write("t.jsonl", sessions(2, 1));
-  const auto refused = [&](std::vector<std::string> arguments) {
-    std::ostringstream out;
-    std::ostringstream error;
-    EXPECT_EQ(run_tool(arguments, {out, error, {}, {}, {120, false}}), 2);
-    EXPECT_EQ(out.str(), "");
-    return error.str();
-  };
   const std::string nowhere = (folder_ / "none" / "r.html").generic_string();
-  EXPECT_THAT(refused({"--report", nowhere, trace}), HasSubstr("--report " + nowhere + ": cannot be written"));
-  EXPECT_THAT(refused({"--report", folder_.generic_string(), trace}), HasSubstr("cannot be written"));
-  EXPECT_THAT(refused({"--report", trace, trace}), HasSubstr("the trace"));
-  EXPECT_THAT(refused({"--report", report_, "--output", report_, trace}), HasSubstr("are the same file"));
-  EXPECT_THAT(refused({"--report", report_, "--report-session", "zzz", trace}), HasSubstr("no session of the traces"));
-  EXPECT_THAT(refused({"--report-session", "s0", trace}), HasSubstr("needs --report"));
-  EXPECT_THAT(refused({"--vocabulary", trace, trace}), HasSubstr("needs --report"));
-  EXPECT_THAT(refused({"--report", report_, "--vocabulary", nowhere, trace}), HasSubstr("cannot be opened"));
-  EXPECT_THAT(refused({"--report", report_, "--seeds", "2", "--cost-known", "learned", trace}), HasSubstr("--report"));
+  refuses({"--report", nowhere, trace}, "--report " + nowhere + ": cannot be written");
+  refuses({"--report", folder_.generic_string(), trace}, "cannot be written");
+  refuses({"--report", trace, trace}, "the trace");
+  refuses({"--report", report_, "--output", report_, trace}, "are the same file");
+  refuses({"--report", report_, "--report-session", "zzz", trace}, "no session of the traces");
+  refuses({"--report-session", "s0", trace}, "needs --report");
+  refuses({"--vocabulary", trace, trace}, "needs --report");
+  refuses({"--report", report_, "--vocabulary", nowhere, trace}, "cannot be opened");
+  refuses({"--report", report_, "--seeds", "2", "--cost-known", "learned", trace}, "--report");
   EXPECT_FALSE(fs::exists(report_));
   EXPECT_EQ(read(trace), sessions(2, 1));
 }
@@ -311,11 +273,11 @@ TEST_F(Page, IsRefusedBeforeTheReplay) {
 #if !defined(_WIN32)
 TEST_F(Page, AFullDiskLeavesTheOldFile) {
   const std::string trace = write("t.jsonl", sessions(2, 1));
-  const std::string old = run({trace}).page;
+  const std::string old = paged({trace}).page;
   ASSERT_GT(old.size(), 10'000U);
   {
     const testing::FileSizeLimit limit(10'000);
-    const Ran ran = run({"--cost", "linear:0.3", trace});
+    const WithPage ran = paged({"--cost", "linear:0.3", trace});
     EXPECT_EQ(ran.status, 1);
     EXPECT_THAT(ran.error, HasSubstr(report_ + ": could not be written"));
     EXPECT_EQ(ran.page, old);
@@ -324,7 +286,7 @@ TEST_F(Page, AFullDiskLeavesTheOldFile) {
   // A link stays a link.
   fs::rename(report_, folder_ / "real.html");
   fs::create_symlink(folder_ / "real.html", report_);
-  EXPECT_NE(run({"--cost", "linear:0.3", trace}).page, old);
+  EXPECT_NE(paged({"--cost", "linear:0.3", trace}).page, old);
   EXPECT_TRUE(fs::is_symlink(report_));
 }
 #endif
@@ -337,31 +299,24 @@ TEST_F(Page, TheThreadsOfTheReplayChangeNoFigure) {
     const std::size_t from = page.rfind('>', at);
     return page.erase(from, at - from);
   };
-  const std::string one = without_times(run({"--threads", "1", trace}).page);
-  EXPECT_EQ(without_times(run({"--threads", "3", trace}).page), one);
-  EXPECT_EQ(without_times(run({trace}).page), one);
-}
-
-TEST_F(Page, WideTablesStackOnPhones) {
-  const std::string page = run({write("t.jsonl", sessions(4, 1))}).page;
-  EXPECT_THAT(page, HasSubstr("<table class=\"stacks\" role=\"table\" aria-label=\"Speedup by category\"><caption>"));
-  EXPECT_THAT(page, HasSubstr("<td data-label=\"Sessions: \" role=\"cell\">"));
-  EXPECT_THAT(page, Not(HasSubstr("data-label=\"<")));
+  const std::string one = without_times(paged({"--threads", "1", trace}).page);
+  EXPECT_EQ(without_times(paged({"--threads", "3", trace}).page), one);
+  EXPECT_EQ(without_times(paged({trace}).page), one);
 }
 
 TEST_F(Page, SaysWhatControlHasLearned) {
   const std::string trace = write("t.jsonl", sessions(20, 2));
-  EXPECT_THAT(run({"--cost", "linear:0.1", trace}).page, HasSubstr("was told the cost curve"));
-  EXPECT_THAT(run({"--cost", "linear:0.1", "--control", "all", trace}).page, HasSubstr("does not use costs"));
-  EXPECT_THAT(run({"--cost", "linear:0.1", "--cost-known", "assumed", trace}).page,
+  EXPECT_THAT(paged({"--cost", "linear:0.1", trace}).page, HasSubstr("was told the cost curve"));
+  EXPECT_THAT(paged({"--cost", "linear:0.1", "--control", "all", trace}).page, HasSubstr("does not use costs"));
+  EXPECT_THAT(paged({"--cost", "linear:0.1", "--cost-known", "assumed", trace}).page,
               HasSubstr("received no pass times"));
-  EXPECT_THAT(run({"--cost", "linear:0.1", "--cost-known", "carried", trace}).page,
+  EXPECT_THAT(paged({"--cost", "linear:0.1", "--cost-known", "carried", trace}).page,
               HasSubstr("Learned and true cost by rows, after "));
 }
 
 TEST_F(Page, WorksForEmptySessions) {
-  const Ran ran = run({write("t.jsonl", R"({"id":"a","category":"","turns":[{"prompt":[1],"output":[2]}]})"
-                                        "\n")});
+  const WithPage ran = paged({write("t.jsonl", R"({"id":"a","category":"","turns":[{"prompt":[1],"output":[2]}]})"
+                                               "\n")});
   ASSERT_EQ(ran.status, 0) << ran.error;
   EXPECT_THAT(ran.page,
               AllOf(HasSubstr("it needs at least two sessions"), Not(HasSubstr("nan")), Not(HasSubstr("inf\""))));

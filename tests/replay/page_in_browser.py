@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the pages of reprise-replay --report and of reprise-llama --compare --report in a headless Chromium.
+"""Opens pages of reprise-replay --report in a headless Chromium.
 
-usage: page_in_browser.py REPLAY_TOOL [--llama LLAMA_TOOL] [--pictures FOLDER]
-
-LLAMA_TOOL is reprise-llama built with the stand-in of llama.cpp, so no model is needed.
+usage: page_in_browser.py REPLAY_TOOL [--pictures FOLDER]
 
 It checks the layout at three widths, in light, dark and print; that nothing is requested and nothing is written to the
 console; that the drawings have the numbers of --format json; the contrast of text; and the use by keyboard.
@@ -331,54 +329,6 @@ def check_sessions(browser, url, traces):
         check(tokens == (whole if complete else whole[:len(tokens)]), f"session {name} shows other tokens")
 
 
-def run_llama(tool, folder, prompts, report, *more):
-    """Runs a comparison over the stand-in of llama.cpp. Returns its results."""
-    model = folder / "model.gguf"
-    model.write_text("llama-stand-in 1\nvocabulary 300\neos -100\n")
-    command = [tool, "--model", str(model), "--context", "2048", "--compare", "--format", "json", "--report", str(report),
-               "--prompts", *map(str, prompts), *more]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def check_measured(browser, url, results):
-    """The figures and the drawings of the page of reprise-llama."""
-    browser.open(url, 1280)
-    total = results["strategies"][0]["total"]
-    shown = browser.run("return document.getElementById('speedup').textContent")
-    check(shown.startswith(f"{total['speedup']:.3f}"), f"the answer is {shown}, the result {total['speedup']}")
-    table = browser.run("""const rows = (start) => [...[...document.querySelectorAll('table')].find((e) =>
-        e.caption.textContent.startsWith(start)).querySelectorAll('tbody tr')].map((row) => [...row.cells].map((e) => e.textContent));
-        return {strategies: rows('All strategies'), costs: rows('Cost of a pass by its rows')};""")
-    told = [[strategy["strategy"], f"{strategy['total']['speedup']:.3f}"] for strategy in results["strategies"]]
-    check([row[:2] for row in table["strategies"]] == told, "the table of strategies differs from the results")
-    points = browser.run("""return [...document.querySelectorAll('#costs circle')].map((e) =>
-        [e.dataset.rows, Number(e.getAttribute('cx')), Number(e.getAttribute('cy'))])""")
-    check(len(points) > 1 and [point[0] for point in points] == [row[0] for row in table["costs"]], "a width of passes is not drawn")
-    costs = [float(row[3]) for row in table["costs"]]
-    low, high = costs.index(min(costs)), costs.index(max(costs))
-    slope = (points[high][2] - points[low][2]) / (costs[high] - costs[low])
-    check(slope < 0, "a more expensive pass is lower")
-    for point, cost in zip(points, costs):
-        check(abs(point[2] - points[low][2] - slope * (cost - costs[low])) < 0.5, f"a point is off: {point}, {cost}")
-    check(browser.run("return document.querySelectorAll('#costs path.line').length") == 1, "the learned curve is not drawn")
-    text = browser.run("""const data = JSON.parse(document.getElementById('data').textContent), choice = document.getElementById('session');
-        const found = [];
-        for (let i = 0; i < data.sessions.length; ++i) {
-          choice.value = i;
-          choice.dispatchEvent(new Event('change'));
-          found.push([data.sessions[i].tokens, document.querySelectorAll('.tokens .tok').length, data.sessions[i].complete]);
-        }
-        return found;""")
-    check(0 < len(text) <= 24, f"{len(text)} sessions are shown")
-    for tokens, drawn, complete in text:
-        check(drawn == tokens if complete else drawn < tokens, f"{drawn} of {tokens} tokens of a session are drawn")
-    browser.run("document.querySelector('.pass').focus()")
-    browser.key("ArrowRight")
-    browser.key("Enter", text="\r")
-    check("Pass 2" in browser.run("return document.querySelector('.tree').textContent"), "the draft is not shown")
-    check_quiet(browser, url, "measured")
-
-
 def check_without_script(browser, url):
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     browser.open(url, 768)
@@ -391,7 +341,6 @@ def check_without_script(browser, url):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("tool", help="the program reprise-replay")
-    parser.add_argument("--llama", help="the program reprise-llama, built with the stand-in of llama.cpp")
     parser.add_argument("--pictures", type=pathlib.Path, help="keep pictures of the page in this folder")
     arguments = parser.parse_args()
     chromium = find_chromium()
@@ -415,14 +364,6 @@ def main():
         words.write_text(json.dumps(HOSTILE))
         subprocess.run([arguments.tool, "--cost", "linear:0.1", "--cost-known", "carried", "--vocabulary", str(words),
                         "--report", str(hostile), str(bad)], check=True, capture_output=True)
-        if arguments.llama:
-            measured, measured_hostile = folder / "measured.html", folder / "measured-hostile.html"
-            prompts = sorted((root / "bench/prompts").glob("*.jsonl"))
-            measured_results = run_llama(arguments.llama, folder, prompts, measured, "--limit", "3", "--max-tokens", "80", "--repeat",
-                                         "2", "--strategy", "ngram", "--strategy", "hf", "--cost", "linear:0.05")
-            bad_prompts = folder / "<b>p.jsonl"
-            bad_prompts.write_text("".join(json.dumps({"id": name, "category": name, "turns": [name * 3]}) + "\n" for name in HOSTILE))
-            run_llama(arguments.llama, folder, [bad_prompts], measured_hostile, "--max-tokens", "20", "--strategy", "hf")
         browser = Browser(chromium, folder)
         try:
             url = report.as_uri()
@@ -437,17 +378,6 @@ def main():
             check_layout(browser, hostile.as_uri(), arguments.pictures, "hostile")
             check_names(browser, hostile.as_uri())
             check(browser.run("return document.title") == f"Replay of {bad}", "a name has changed the title")
-            if arguments.llama:
-                url = measured.as_uri()
-                check_layout(browser, url, arguments.pictures, "measured")
-                check_measured(browser, url, measured_results)
-                check_names(browser, url)
-                check_stacked_tables(browser, url)
-                check_whiskers(browser, url)
-                check_without_script(browser, url)
-                check_layout(browser, measured_hostile.as_uri(), arguments.pictures, "measured-hostile")
-                check_names(browser, measured_hostile.as_uri())
-                check(browser.run("return document.title").startswith("Measured: stand-in"), "a name has changed the title")
         finally:
             browser.close()
     print(f"{len(failures)} checks failed" if failures else "the pages are as they should be")

@@ -27,11 +27,10 @@
 #endif
 
 #include "common/input_error.hpp"
-#include "common/json.hpp"
 #include "replay/options.hpp"
+#include "replay/replay_tool.hpp"
 #include "replay/run.hpp"
 #include "replay/strategies.hpp"
-#include "replay/tool.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/presets.hpp"
@@ -40,7 +39,6 @@
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/folder_test.hpp"
 #include "support/ranked_rounds.hpp"
 
 namespace reprise::replay::past_test {
@@ -444,27 +442,14 @@ TEST(Past, GoesOnFromASnapshotAsIfThereHadBeenNone) {
   }
 }
 
-/// Runs the tool, with a folder of its own for each test.
-class PastTool : public testing::FolderTest {
+class PastTool : public ReplayToolTest {
  protected:
   PastTool() { trace_ = write("t.jsonl", agents(12)); }
 
-  struct Ran {
-    int status;
-    std::string out;
-    std::string error;
-  };
-  static Ran run(std::vector<std::string> arguments) {
-    std::ostringstream out;
-    std::ostringstream error;
-    const int status = run_tool(arguments, {out, error, {}, {}, {120, false}});
-    return {status, out.str(), error.str()};
+  [[nodiscard]] Arguments with(const Arguments& more) const {
+    return joined({trace_, "--memory", "past", "--cost", "linear:0.02", "--format", "json"}, more);
   }
-  Ran past(const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {trace_, "--memory", "past", "--cost", "linear:0.02", "--format", "json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(arguments);
-  }
+  [[nodiscard]] Ran past(const Arguments& more) const { return run(with(more)); }
   using FolderTest::write;
   std::string write(const std::string& name, const Trace& trace) {
     const auto list = [](const Tokens& tokens) {
@@ -482,20 +467,8 @@ class PastTool : public testing::FolderTest {
     }
     return write(name, text);
   }
-  static tools::Json result(const Ran& ran) {
-    tools::Json json;
-    EXPECT_FALSE(tools::parse_json(ran.out, json)) << ran.out << ran.error;
-    return json.find("results")->array()->front();
-  }
-  static std::int64_t number(const tools::Json& result, const std::string& name) {
-    return result.find(name)->number()->integer.value();
-  }
-  void refuses(const std::vector<std::string>& more, const std::string& sentence) {
-    const Ran ran = past(more);
-    EXPECT_EQ(ran.status, 2) << sentence;
-    EXPECT_THAT(ran.out, IsEmpty());
-    EXPECT_THAT(ran.error, AllOf(StartsWith("reprise-replay: "), HasSubstr(sentence)));
-  }
+  static tools::Json result(const Ran& ran) { return results_in(ran.out).front(); }
+  void refused(const Arguments& more, const std::string& sentence) const { refuses(with(more), sentence); }
 
   std::string trace_;
 };
@@ -531,14 +504,12 @@ TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {
   // Without next-token counts, which the snapshot does not save.
   const std::vector<std::string> how = {"--memory", "past",        "--next-tokens", "0",
                                         "--cost",   "linear:0.02", "--format",      "json"};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.end(), how.begin(), how.end());
-    return result(run(more));
-  };
-  const tools::Json all = with({trace_});
-  const tools::Json one = with({first, "--snapshot-out", path("m.snapshot"), "--fingerprint", "18446744073709551615"});
-  const tools::Json two = with({second, "--snapshot-in", path("m.snapshot"), "--snapshot-out", path("m.snapshot"),
-                                "--fingerprint", "18446744073709551615"});
+  const auto replay = [&](const Arguments& more) { return result(run(joined(more, how))); };
+  const tools::Json all = replay({trace_});
+  const tools::Json one =
+      replay({first, "--snapshot-out", path("m.snapshot"), "--fingerprint", "18446744073709551615"});
+  const tools::Json two = replay({second, "--snapshot-in", path("m.snapshot"), "--snapshot-out", path("m.snapshot"),
+                                  "--fingerprint", "18446744073709551615"});
   for (const char* name : {"passes", "drafted", "accepted", "tokens"})
     expect_nearly(static_cast<std::uint64_t>(number(one, name) + number(two, name)),
                   static_cast<std::uint64_t>(number(all, name)));
@@ -562,55 +533,53 @@ TEST_F(PastTool, BeginsEveryRunWithTheSnapshot) {
   const Ran ran = past({"--snapshot-in", path("m.snapshot"), "--strategy", "ngram", "--strategy", "ngram:index=naive",
                         "--threads", "3"});
   ASSERT_EQ(ran.status, 0) << ran.error;
-  tools::Json json;
-  ASSERT_FALSE(tools::parse_json(ran.out, json));
-  const tools::Json::Array& results = *json.find("results")->array();
-  ASSERT_EQ(results.size(), 2U);
-  EXPECT_EQ(number(results[0], "accepted"), number(results[1], "accepted"));
-  EXPECT_LT(number(results[0], "passes"), number(result(past({})), "passes"));
+  const tools::Json::Array both = results_in(ran.out);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(number(both[0], "accepted"), number(both[1], "accepted"));
+  EXPECT_LT(number(both[0], "passes"), number(result(past({})), "passes"));
 }
 
 TEST_F(PastTool, RefusesSnapshotsThatCannotBe) {
   const std::string out = path("m.snapshot");
-  refuses({"--snapshot-out", out, "--strategy", "ngram", "--strategy", "ngram:index=naive"},
+  refused({"--snapshot-out", out, "--strategy", "ngram", "--strategy", "ngram:index=naive"},
           "--snapshot-out " + out +
               ": a snapshot holds the memory of one replay, but there are 2 (1 trace, 2 strategy runs, 1 curve)");
-  refuses({"--snapshot-out", out, "--cost", "linear:0"}, "there are 2 (1 trace, 1 strategy run, 2 curves)");
-  refuses({"--snapshot-out", out, "--control", "all", "--control", "best:1"}, "there are 2 (");
-  refuses({"--snapshot-out", out, trace_}, "there are 2 (2 traces");
-  refuses({"--snapshot-out", out, "--strategy", "vllm"}, "vllm has no memory that can be saved");
-  refuses({"--snapshot-out", out, "--strategy", "token-table"}, "token-table has no memory that can be saved");
-  refuses({"--snapshot-out", path("no/such/folder")},
+  refused({"--snapshot-out", out, "--cost", "linear:0"}, "there are 2 (1 trace, 1 strategy run, 2 curves)");
+  refused({"--snapshot-out", out, "--control", "all", "--control", "best:1"}, "there are 2 (");
+  refused({"--snapshot-out", out, trace_}, "there are 2 (2 traces");
+  refused({"--snapshot-out", out, "--strategy", "vllm"}, "vllm has no memory that can be saved");
+  refused({"--snapshot-out", out, "--strategy", "token-table"}, "token-table has no memory that can be saved");
+  refused({"--snapshot-out", path("no/such/folder")},
           "--snapshot-out " + path("no/such/folder") + ": cannot be written");
-  refuses({"--snapshot-out", path("no/")}, "cannot be written");
-  refuses({"--snapshot-out", folder_.generic_string()}, "is a folder, a link or a device");
+  refused({"--snapshot-out", path("no/")}, "cannot be written");
+  refused({"--snapshot-out", folder_.generic_string()}, "is a folder, a link or a device");
   EXPECT_FALSE(fs::exists(out));
-  refuses({"--snapshot-in", path("missing")}, "--snapshot-in " + path("missing") + ": there is no file of this name");
-  refuses({"--snapshot-in", trace_}, "--snapshot-in " + trace_ + ": this does not begin like a snapshot");
-  refuses({"--snapshot-in", write("empty", "")}, "the file is empty");
-  refuses({"--memory-bytes", "100"}, "--memory-bytes 100: too little; give at least ");
-  refuses({"--memory-bytes", "100", "--strategy", "token-table", "--strategy", "ngram"}, "too little");
+  refused({"--snapshot-in", path("missing")}, "--snapshot-in " + path("missing") + ": there is no file of this name");
+  refused({"--snapshot-in", trace_}, "--snapshot-in " + trace_ + ": this does not begin like a snapshot");
+  refused({"--snapshot-in", write("empty", "")}, "the file is empty");
+  refused({"--memory-bytes", "100"}, "--memory-bytes 100: too little; give at least ");
+  refused({"--memory-bytes", "100", "--strategy", "token-table", "--strategy", "ngram"}, "too little");
   const std::string large = write("large", "x");
   fs::resize_file(large, 2 * 1'000'000 + (1 << 20));
-  refuses({"--snapshot-in", large, "--memory-bytes", "1000000"}, "does not begin like a snapshot");
+  refused({"--snapshot-in", large, "--memory-bytes", "1000000"}, "does not begin like a snapshot");
   fs::resize_file(large, 2 * 1'000'000 + (1 << 20) + 1);
-  refuses({"--snapshot-in", large, "--memory-bytes", "1000000"},
+  refused({"--snapshot-in", large, "--memory-bytes", "1000000"},
           "(3048577 bytes, for --memory-bytes 1000000 at most 3048576)");
   ASSERT_EQ(past({"--snapshot-out", out}).status, 0);
-  refuses({"--snapshot-in", out, "--strategy", "hf"}, "--snapshot-in " + out + ": hf has no memory");
-  refuses({"--snapshot-in", out, "--fingerprint", "5"},
+  refused({"--snapshot-in", out, "--strategy", "hf"}, "--snapshot-in " + out + ": hf has no memory");
+  refused({"--snapshot-in", out, "--fingerprint", "5"},
           "to another tokenizer: load the one that was saved with this tokenizer, or none (its fingerprint is 0, "
           "--fingerprint 5)");
   std::string damaged = read(out);
   damaged[damaged.size() / 2] ^= 1;
-  refuses({"--snapshot-in", write("damaged", damaged)}, "damaged: a section of the snapshot is damaged");
+  refused({"--snapshot-in", write("damaged", damaged)}, "damaged: a section of the snapshot is damaged");
   EXPECT_EQ(past({"--snapshot-out", out, "--control", "all", "--cost", "linear:1"}).status, 0)
       << "one replay, charged under two curves";
 }
 
 TEST_F(PastTool, RefusesBytesThatNoMemoryHas) {
   for (const char* strategy : {"token-table", "vllm", "none"})
-    refuses({"--memory-bytes", "5000000", "--strategy", strategy}, "--memory-bytes 5000000: none of the strategies");
+    refused({"--memory-bytes", "5000000", "--strategy", strategy}, "--memory-bytes 5000000: none of the strategies");
   EXPECT_EQ(past({"--memory-bytes", "5000000", "--strategy", "vllm", "--strategy", "ngram"}).status, 0);
   EXPECT_EQ(past({"--strategy", "token-table"}).status, 0) << "no bytes were given";
 }
@@ -619,19 +588,19 @@ TEST_F(PastTool, TakesThePlaceOfRegularFilesOnly) {
   const std::string target = path("target");
   for (const bool dangling : {true, false}) {
     if (!dangling) write("target", "old");
-    std::error_code refused;
-    fs::create_symlink("target", path("link"), refused);
-    if (refused) GTEST_SKIP() << "no links here: " << refused.message();
-    refuses({"--snapshot-out", path("link")}, "--snapshot-out " + path("link") + ": is a folder, a link or a device");
+    std::error_code no_links;
+    fs::create_symlink("target", path("link"), no_links);
+    if (no_links) GTEST_SKIP() << "no links here: " << no_links.message();
+    refused({"--snapshot-out", path("link")}, "--snapshot-out " + path("link") + ": is a folder, a link or a device");
     EXPECT_EQ(fs::read_symlink(path("link")), "target");
     EXPECT_EQ(fs::exists(target), !dangling);
     fs::remove(path("link"));
   }
   EXPECT_EQ(read(target), "old");
-  if (fs::exists("/dev/null")) refuses({"--snapshot-out", "/dev/null"}, "is a folder, a link or a device");
+  if (fs::exists("/dev/null")) refused({"--snapshot-out", "/dev/null"}, "is a folder, a link or a device");
 #if !defined(_WIN32)
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
-  refuses({"--snapshot-out", path("fifo")}, "is a folder, a link or a device");
+  refused({"--snapshot-out", path("fifo")}, "is a folder, a link or a device");
 #endif
 }
 
@@ -646,15 +615,15 @@ TEST_F(PastTool, RefusesAFileForTwoThings) {
   const std::string snapshot = path("m.snapshot");
   const std::string other_name = folder_.generic_string() + "/./sub/../m.snapshot";
   fs::create_directories(path("sub"));
-  refuses({"--snapshot-out", snapshot, "--output", other_name}, "--snapshot-out and --output are the same file");
+  refused({"--snapshot-out", snapshot, "--output", other_name}, "--snapshot-out and --output are the same file");
   EXPECT_FALSE(fs::exists(snapshot));
   std::error_code no_links;
   fs::create_symlink("../m.snapshot", path("sub/link"), no_links);
-  if (!no_links) refuses({"--snapshot-out", snapshot, "--output", path("sub/link")}, "are the same file");
+  if (!no_links) refused({"--snapshot-out", snapshot, "--output", path("sub/link")}, "are the same file");
   ASSERT_EQ(past({"--snapshot-out", snapshot}).status, 0);
   const std::string saved = read(snapshot);
-  refuses({"--snapshot-in", snapshot, "--output", other_name}, "--snapshot-in and --output are the same file");
-  if (!no_links) refuses({"--snapshot-in", snapshot, "--output", path("sub/link")}, "are the same file");
+  refused({"--snapshot-in", snapshot, "--output", other_name}, "--snapshot-in and --output are the same file");
+  if (!no_links) refused({"--snapshot-in", snapshot, "--output", path("sub/link")}, "are the same file");
   EXPECT_EQ(read(snapshot), saved);
   EXPECT_EQ(past({"--snapshot-in", snapshot, "--snapshot-out", other_name}).status, 0) << "one goes on with the other";
 }
@@ -671,8 +640,8 @@ TEST_F(PastTool, SavesNothingWhenTheResultsCouldNotBeWritten) {
 #if !defined(_WIN32)
 TEST_F(PastTool, SaysWhatTheSystemSays) {
   const std::string why = std::generic_category().message(ENAMETOOLONG);
-  refuses({"--snapshot-in", path(std::string(300, 'x'))}, why);
-  refuses({"--snapshot-out", path(std::string(300, 'x'))}, std::generic_category().message(ENAMETOOLONG));
+  refused({"--snapshot-in", path(std::string(300, 'x'))}, why);
+  refused({"--snapshot-out", path(std::string(300, 'x'))}, std::generic_category().message(ENAMETOOLONG));
   const Ran ran = past({"--snapshot-out", path(std::string(250, 'x'))});  // its temporary name is longer
   EXPECT_EQ(ran.status, 1);
   EXPECT_THAT(ran.error, HasSubstr(why));
@@ -682,9 +651,9 @@ TEST_F(PastTool, SaysWhatTheSystemSays) {
 
 TEST_F(PastTool, OverwritesNoSnapshotBeforeTheResultsAreThere) {
   const std::string out = write("m.snapshot", "old");
-  refuses({"--snapshot-out", out, "--snapshot-in", path("missing")}, "no file of this name");
-  refuses({"--snapshot-out", out, write("bad.jsonl", "{")}, "bad.jsonl:1");
-  refuses({"--snapshot-out", out, "--memory-bytes", "1"}, "too little");
+  refused({"--snapshot-out", out, "--snapshot-in", path("missing")}, "no file of this name");
+  refused({"--snapshot-out", out, write("bad.jsonl", "{")}, "bad.jsonl:1");
+  refused({"--snapshot-out", out, "--memory-bytes", "1"}, "too little");
   EXPECT_EQ(read(out), "old");
   EXPECT_EQ(past({"--snapshot-out", out}).status, 0);
   EXPECT_NE(read(out), "old");

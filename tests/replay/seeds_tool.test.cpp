@@ -11,9 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/json.hpp"
-#include "replay/tool.hpp"
-#include "support/folder_test.hpp"
+#include "replay/replay_tool.hpp"
 
 namespace reprise::replay::seeds_tool_test {
 namespace {
@@ -23,47 +21,18 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-using Arguments = std::vector<std::string>;
-
 const std::string edits = REPRISE_SOURCE_DIR "/bench/traces/code-edit.jsonl";
 const std::string objects = REPRISE_SOURCE_DIR "/bench/traces/json.jsonl";
 
-class SeedsTool : public testing::FolderTest {
+class SeedsTool : public ReplayToolTest {
  protected:
-  /// The output of a run that succeeds.
-  static std::string output(const Arguments& arguments) {
-    std::ostringstream out;
-    std::ostringstream error;
-    EXPECT_EQ(run_tool(arguments, {out, error, {}, {}, {120, false}}), exit_done) << error.str();
-    return out.str();
-  }
-  static std::string refused(const Arguments& arguments) {
-    std::ostringstream out;
-    std::ostringstream error;
-    EXPECT_EQ(run_tool(arguments, {out, error, {}, {}, {120, false}}), exit_bad_input);
-    EXPECT_THAT(out.str(), IsEmpty());
-    return error.str();
-  }
-  static tools::Json::Array results(Arguments arguments) {
-    arguments.insert(arguments.end(), {"--format", "json"});
-    tools::Json json;
-    EXPECT_FALSE(tools::parse_json(output(arguments), json));
-    return *json.find("results")->array();
-  }
-  static double number(const tools::Json& result, const std::string& name) {
-    return result.find(name)->number()->value;
-  }
   /// The summed cost of a replay without --seeds.
-  static double cost(const Arguments& arguments) {
-    const tools::Json result = results(arguments).front();
-    return number(result, "tokens") / number(result, "speedup");
+  [[nodiscard]] double cost(const Arguments& arguments) const {
+    const tools::Json one = result(arguments);
+    return number(one, "tokens") / number(one, "speedup");
   }
 };
-
-Arguments joined(Arguments arguments, const Arguments& more) {
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
+using Arguments = std::vector<std::string>;
 
 /// A recording at contexts 0 and 4000, whose times double; `more` follows the times of 1 to 40 rows.
 std::string recording(const std::string& more) {
@@ -121,7 +90,7 @@ TEST_F(SeedsTool, CountsTheRunsWithAWeakLastQuarter) {
 }
 
 TEST_F(SeedsTool, RecordsTheLearnedCurveOverThePasses) {
-  const auto curve = [](const std::string& known) {
+  const auto curve = [&](const std::string& known) {
     const tools::Json row = results({edits, "--limit", "6", "--max-nodes", "9", "--cost", "linear:0.1", "--cost-known",
                                      known, "--seeds", "1", "--noise", "0", "--outliers", "0:10"})
                                 .front();
@@ -146,7 +115,7 @@ TEST_F(SeedsTool, RecordsTheLearnedCurveOverThePasses) {
 }
 
 TEST_F(SeedsTool, GivesTheSameOnAnyNumberOfThreads) {
-  const auto with = [](const std::string& threads, const std::string& format) {
+  const auto with = [&](const std::string& threads, const std::string& format) {
     return output({edits, objects, "--limit", "5", "--cost", "linear:0.1", "--cost", "linear:0.02", "--cost-known",
                    "learned", "--seeds", "3", "--by-category", "--threads", threads, "--format", format});
   };
@@ -163,30 +132,6 @@ TEST_F(SeedsTool, HasOneResultForEachCategoryAndCurve) {
   EXPECT_THAT(names, ::testing::ElementsAre("all linear:0.1", "all linear:0.02", "code-edit linear:0.1",
                                             "code-edit linear:0.02"));
   EXPECT_EQ(number(rows[0], "mean_ratio"), number(rows[2], "mean_ratio")) << "the only category";
-}
-
-TEST_F(SeedsTool, WritesCsvWithoutTheRuns) {
-  const std::string text = output({objects, "--limit", "2", "--cost", "linear:0.1", "--cost-known", "carried",
-                                   "--seeds", "2", "--slowdown", "2@50", "--outliers", "3:5", "--format", "csv"});
-  EXPECT_THAT(text, StartsWith("trace,category,strategy,control,cost,memory,cost_known,noise,outliers,slowdown,"
-                               "first_seed,seeds,shape,max_nodes,part,sessions,tokens,told_speedup,mean_ratio,"
-                               "worst_ratio,worst_seed,weak_last_quarters,weak_seeds,mean_long,worst_long,mean_short,"
-                               "worst_short,lossless,top_k,top_k_rows\r\n"));
-  EXPECT_THAT(text, HasSubstr(",all,ngram,cost,linear:0.1,session,carried,0.1,3:5,2@50,1,2,tree,32,all,2,"));
-}
-
-TEST_F(SeedsTool, DrawsTheWorstRun) {
-  const Arguments arguments = {edits,         "--limit",      "6",       "--cost",  "linear:0.1", "--cost",
-                               "linear:0.02", "--cost-known", "carried", "--seeds", "2"};
-  const auto drawings = [](const std::string& text) {
-    std::size_t count = 0;
-    for (std::size_t at = text.find("learned curve of"); at != std::string::npos;
-         at = text.find("learned curve of", at + 1))
-      ++count;
-    return count;
-  };
-  EXPECT_EQ(drawings(output(arguments)), 1U);
-  EXPECT_EQ(drawings(output(joined(arguments, {"--curves"}))), 2U);
 }
 
 TEST_F(SeedsTool, SaysHowPassTimesComeAbout) {
@@ -206,7 +151,7 @@ TEST_F(SeedsTool, SlowsDownWhereItIsAskedTo) {
   const tools::Json::Array whole = results(carried);
   const double passes = number(whole.front(), "passes");
   ASSERT_GT(passes, 300);
-  const auto slow = [](const Arguments& arguments, const std::string& spec) {
+  const auto slow = [&](const Arguments& arguments, const std::string& spec) {
     return cost(joined(arguments, {"--slowdown", spec}));
   };
   EXPECT_EQ(slow(carried, "1@0"), cost(carried));
@@ -234,12 +179,10 @@ TEST_F(SeedsTool, ReportsLongAndShortSessions) {
   const std::string one_less =
       R"({"id":"b","category":"x","turns":[{"prompt":[1],"output":[)" + output.substr(2) + "]}]}\n";
   const Arguments common = {"--cost", "linear:0.1", "--cost-known", "learned", "--seeds", "3"};
-  const auto result = [&](const std::string& text) {
-    return results(joined(common, {write("t.jsonl", text)})).front();
-  };
-  const tools::Json both = result(one_less + long_session + one_less);
-  const tools::Json only_long = result(long_session);
-  const tools::Json only_short = result(one_less + one_less);
+  const auto replayed = [&](const std::string& text) { return result(joined(common, {write("t.jsonl", text)})); };
+  const tools::Json both = replayed(one_less + long_session + one_less);
+  const tools::Json only_long = replayed(long_session);
+  const tools::Json only_short = replayed(one_less + one_less);
   for (const char* name : {"mean_", "worst_"}) {
     const std::string ratio = std::string(name) + "ratio";
     EXPECT_EQ(number(both, std::string(name) + "long"), number(only_long, ratio));
@@ -251,9 +194,9 @@ TEST_F(SeedsTool, ReportsLongAndShortSessions) {
 
 TEST_F(SeedsTool, NamesTheSimulatedEngineInResultsWhereItWasChanged) {
   const Arguments arguments = {objects, "--limit", "2", "--cost", "linear:0.1", "--cost-known", "carried"};
-  const tools::Json result = results(joined(arguments, {"--outliers", "0:10", "--slowdown", "2@middle"})).front();
-  EXPECT_EQ(*result.find("outliers")->string(), "0:10");
-  EXPECT_EQ(*result.find("slowdown")->string(), "2@middle");
+  const tools::Json changed = result(joined(arguments, {"--outliers", "0:10", "--slowdown", "2@middle"}));
+  EXPECT_EQ(word(changed, "outliers"), "0:10");
+  EXPECT_EQ(word(changed, "slowdown"), "2@middle");
   EXPECT_EQ(results(arguments).front().find("outliers"), nullptr);
   EXPECT_EQ(results(arguments).front().find("slowdown"), nullptr);
   EXPECT_NE(cost(joined(arguments, {"--outliers", "40:10"})), cost(arguments));
@@ -319,32 +262,26 @@ TEST_F(SeedsTool, RefusesWrongInput) {
   const std::string times = write("p.json", recording(""));
   const std::string curve = write("c.json", R"({"version": 1, "base_ns": 10, "points": []})");
   const Arguments carried = {objects, "--cost-known", "carried"};
-  const auto refuses = [&](const Arguments& more, const std::string& sentence) {
-    EXPECT_THAT(refused(joined(carried, more)), AllOf(StartsWith("reprise-replay: "), HasSubstr(sentence)));
+  const auto refused = [&](const Arguments& more, const std::string& sentence) {
+    refuses(joined(carried, more), sentence);
   };
-  for (const char* seeds : {"0", "-1", "x", "1000001"}) refuses({"--seeds", seeds}, "expected a number of seeds,");
-  refuses({"--seeds", "2", "--strategy", "hf"},
+  for (const char* seeds : {"0", "-1", "x", "1000001"}) refused({"--seeds", seeds}, "expected a number of seeds,");
+  refused({"--seeds", "2", "--strategy", "hf"},
           "--seeds: the drafts of hf under --control all do not depend on pass times");
-  refuses({"--seeds", "2", "--control", "hindsight"}, "give --control cost");
-  for (const char* option : {"--ceiling", "--reasons", "--reliability"})
-    refuses({"--seeds", "2", option}, std::string(option) + " belongs to one replay, but --seeds makes several");
-  refuses({"--seeds", "2", "--memory", "past", "--snapshot-out", "x"}, "--snapshot-out belongs to one replay");
-  refuses({"--curves"}, "--curves needs --seeds");
-  refuses({"--seeds", "2", "--curves", "--format", "json"}, "--curves needs --format table");
-  refuses({"--outliers", "7"}, "--outliers 7: expected PERCENT:FACTOR");
-  refuses({"--slowdown", "2"}, "--slowdown 2: expected FACTOR@PASS");
-  refuses({"--pass-times", times, "--noise", "0.2"}, "--noise needs --cost: all times come from the recordings");
-  refuses({"--pass-times", times, "--outliers", "2:2"}, "--outliers needs --cost");
-  refuses({"--pass-times", "no-such.json"}, "no-such.json");
-  refuses({"--pass-times", curve}, "is a cost curve, not a recording of pass times; give it with --cost\n");
-  refuses({"--cost", times}, "is a recording of pass times, not a cost curve; give it with --pass-times\n");
-  refuses({times}, "is a recording of pass times, not a trace");
-  refuses({"--pass-times", times, "--output", times}, "would replace the pass times");
-  for (const char* option : {"--outliers", "--slowdown", "--seeds"})
-    EXPECT_THAT(refused({objects, option, "2"}), HasSubstr(option)) << "no times are simulated";
-  EXPECT_THAT(refused({objects, "--outliers", "2:2"}), HasSubstr("needs --cost-known learned or carried"));
-  EXPECT_THAT(refused({objects, "--slowdown", "2@2"}), HasSubstr("needs --cost-known learned or carried"));
-  EXPECT_THAT(refused({objects, "--seeds", "2"}), HasSubstr("needs --cost-known learned or carried"));
+  refused({"--seeds", "2", "--control", "hindsight"}, "give --control cost");
+  refused({"--seeds", "2", "--ceiling"}, "--ceiling belongs to one replay, but --seeds makes several");
+  refused({"--seeds", "2", "--memory", "past", "--snapshot-out", "x"}, "--snapshot-out belongs to one replay");
+  refused({"--outliers", "7"}, "--outliers 7: expected PERCENT:FACTOR");
+  refused({"--slowdown", "2"}, "--slowdown 2: expected FACTOR@PASS");
+  refused({"--pass-times", times, "--noise", "0.2"}, "--noise needs --cost: all times come from the recordings");
+  refused({"--pass-times", times, "--outliers", "2:2"}, "--outliers needs --cost");
+  refused({"--pass-times", "no-such.json"}, "no-such.json");
+  refused({"--pass-times", curve}, "is a cost curve, not a recording of pass times; give it with --cost\n");
+  refused({"--cost", times}, "is a recording of pass times, not a cost curve; give it with --pass-times\n");
+  refused({times}, "is a recording of pass times, not a trace");
+  refused({"--pass-times", times, "--output", times}, "would replace the pass times");
+  for (const Arguments& more : {Arguments{"--outliers", "2:2"}, {"--slowdown", "2@2"}, {"--seeds", "2"}})
+    refuses(joined({objects}, more), more[0] + " needs --cost-known learned or carried");
 }
 
 }  // namespace

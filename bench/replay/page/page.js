@@ -161,8 +161,8 @@
       const space = hasWords ? "" : " ";
       text.append(make("span", { class: "prompt" }, turn.prompt.map(word).join(space)));
       text.append(make("span", { class: "head" }, "output"));
-      if (data.prefilled > 0 && turn.output.length > 0) text.append(make("span", { class: "tok own", title: "from the prefill" }, word(turn.output[0])), space);
-      let at = data.prefilled;
+      if (turn.output.length > 0) text.append(make("span", { class: "tok own", title: "from the prefill" }, word(turn.output[0])), space);
+      let at = 1;
       for (const pass of turn.passes) {
         const path = acceptedPath(pass);
         const label = describe(++number, pass);

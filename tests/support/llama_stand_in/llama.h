@@ -104,19 +104,13 @@ struct llama_model_params llama_model_default_params(void);
 struct llama_context_params llama_context_default_params(void);
 struct llama_sampler_chain_params llama_sampler_chain_default_params(void);
 void llama_backend_init(void);
-void llama_backend_free(void);
 void llama_log_set(ggml_log_callback log_callback, void* user_data);
-const char* llama_print_system_info(void);
-int64_t llama_time_us(void);
 
 struct llama_model* llama_model_load_from_file(const char* path_model, struct llama_model_params params);
 void llama_model_free(struct llama_model* model);
 const struct llama_vocab* llama_model_get_vocab(const struct llama_model* model);
-int32_t llama_model_n_ctx_train(const struct llama_model* model);
 int32_t llama_model_n_swa(const struct llama_model* model);
 int32_t llama_model_desc(const struct llama_model* model, char* buf, size_t buf_size);
-uint64_t llama_model_size(const struct llama_model* model);
-uint64_t llama_model_n_params(const struct llama_model* model);
 const char* llama_model_chat_template(const struct llama_model* model, const char* name);
 bool llama_model_has_encoder(const struct llama_model* model);
 bool llama_model_has_decoder(const struct llama_model* model);
@@ -133,9 +127,6 @@ uint32_t llama_n_batch(const struct llama_context* ctx);
 uint32_t llama_n_ubatch(const struct llama_context* ctx);
 uint32_t llama_n_seq_max(const struct llama_context* ctx);
 uint32_t llama_n_rs_seq(const struct llama_context* ctx);
-void llama_set_n_threads(struct llama_context* ctx, int32_t n_threads, int32_t n_threads_batch);
-int32_t llama_n_threads(struct llama_context* ctx);
-int32_t llama_n_threads_batch(struct llama_context* ctx);
 void llama_synchronize(struct llama_context* ctx);
 
 void llama_memory_clear(llama_memory_t mem, bool data);
@@ -146,30 +137,21 @@ void llama_memory_seq_keep(llama_memory_t mem, llama_seq_id seq_id);
 llama_pos llama_memory_seq_pos_min(llama_memory_t mem, llama_seq_id seq_id);
 llama_pos llama_memory_seq_pos_max(llama_memory_t mem, llama_seq_id seq_id);
 
-size_t llama_state_seq_get_size(struct llama_context* ctx, llama_seq_id seq_id);
-size_t llama_state_seq_get_data(struct llama_context* ctx, uint8_t* dst, size_t size, llama_seq_id seq_id);
-size_t llama_state_seq_set_data(struct llama_context* ctx, const uint8_t* src, size_t size, llama_seq_id dest_seq_id);
 size_t llama_state_seq_get_size_ext(struct llama_context* ctx, llama_seq_id seq_id, llama_state_seq_flags flags);
 size_t llama_state_seq_get_data_ext(struct llama_context* ctx, uint8_t* dst, size_t size, llama_seq_id seq_id,
                                     llama_state_seq_flags flags);
 size_t llama_state_seq_set_data_ext(struct llama_context* ctx, const uint8_t* src, size_t size,
                                     llama_seq_id dest_seq_id, llama_state_seq_flags flags);
 
-struct llama_batch llama_batch_get_one(llama_token* tokens, int32_t n_tokens);
 struct llama_batch llama_batch_init(int32_t n_tokens, int32_t embd, int32_t n_seq_max);
 void llama_batch_free(struct llama_batch batch);
 int32_t llama_decode(struct llama_context* ctx, struct llama_batch batch);
-float* llama_get_logits(struct llama_context* ctx);
 float* llama_get_logits_ith(struct llama_context* ctx, int32_t i);
 
 int32_t llama_vocab_n_tokens(const struct llama_vocab* vocab);
 bool llama_vocab_is_eog(const struct llama_vocab* vocab, llama_token token);
-bool llama_vocab_is_control(const struct llama_vocab* vocab, llama_token token);
 llama_token llama_vocab_bos(const struct llama_vocab* vocab);
 llama_token llama_vocab_eos(const struct llama_vocab* vocab);
-llama_token llama_vocab_eot(const struct llama_vocab* vocab);
-bool llama_vocab_get_add_bos(const struct llama_vocab* vocab);
-bool llama_vocab_get_add_eos(const struct llama_vocab* vocab);
 int32_t llama_tokenize(const struct llama_vocab* vocab, const char* text, int32_t text_len, llama_token* tokens,
                        int32_t n_tokens_max, bool add_special, bool parse_special);
 int32_t llama_token_to_piece(const struct llama_vocab* vocab, llama_token token, char* buf, int32_t length,

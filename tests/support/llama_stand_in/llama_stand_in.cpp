@@ -312,12 +312,6 @@ std::uint32_t llama_n_batch(const llama_context* ctx) { return ctx->params.n_bat
 std::uint32_t llama_n_ubatch(const llama_context* ctx) { return ctx->params.n_ubatch; }
 std::uint32_t llama_n_seq_max(const llama_context* ctx) { return ctx->params.n_seq_max; }
 std::uint32_t llama_n_rs_seq(const llama_context* ctx) { return ctx->params.n_rs_seq; }
-void llama_set_n_threads(llama_context* ctx, std::int32_t n_threads, std::int32_t n_threads_batch) {
-  ctx->params.n_threads = n_threads;
-  ctx->params.n_threads_batch = n_threads_batch;
-}
-std::int32_t llama_n_threads(llama_context* ctx) { return ctx->params.n_threads; }
-std::int32_t llama_n_threads_batch(llama_context* ctx) { return ctx->params.n_threads_batch; }
 void llama_synchronize(llama_context*) {}
 
 void llama_memory_clear(llama_memory_t mem, bool) {
@@ -346,16 +340,6 @@ llama_pos llama_memory_seq_pos_max(llama_memory_t mem, llama_seq_id seq_id) {
   return mem == nullptr ? -1 : mem->highest(seq_id);
 }
 
-std::size_t llama_state_seq_get_size(llama_context* ctx, llama_seq_id seq_id) {
-  return llama_state_seq_get_size_ext(ctx, seq_id, LLAMA_STATE_SEQ_FLAGS_NONE);
-}
-std::size_t llama_state_seq_get_data(llama_context* ctx, std::uint8_t* dst, std::size_t size, llama_seq_id seq_id) {
-  return llama_state_seq_get_data_ext(ctx, dst, size, seq_id, LLAMA_STATE_SEQ_FLAGS_NONE);
-}
-std::size_t llama_state_seq_set_data(llama_context* ctx, const std::uint8_t* src, std::size_t size,
-                                     llama_seq_id dest_seq_id) {
-  return llama_state_seq_set_data_ext(ctx, src, size, dest_seq_id, LLAMA_STATE_SEQ_FLAGS_NONE);
-}
 std::size_t llama_state_seq_get_size_ext(llama_context* ctx, llama_seq_id seq_id, llama_state_seq_flags flags) {
   return state_of(*ctx, seq_id, flags).size();
 }
@@ -387,9 +371,6 @@ std::size_t llama_state_seq_set_data_ext(llama_context* ctx, const std::uint8_t*
   return 0;
 }
 
-llama_batch llama_batch_get_one(llama_token* tokens, std::int32_t n_tokens) {
-  return {n_tokens, tokens, nullptr, nullptr, nullptr, nullptr, nullptr};
-}
 llama_batch llama_batch_init(std::int32_t n_tokens, std::int32_t embd, std::int32_t n_seq_max) {
   // Not initialised, so that sanitizers see reads of it.
   const auto count = static_cast<std::size_t>(n_tokens);
@@ -424,7 +405,6 @@ std::int32_t llama_decode(llama_context* ctx, llama_batch batch) {
   settings().refused_batches += answer == -1 ? 1 : 0;
   return answer;
 }
-float* llama_get_logits(llama_context* ctx) { return ctx->logits.get(); }
 float* llama_get_logits_ith(llama_context* ctx, std::int32_t i) {
   std::int32_t output = -1;
   if (i < 0)

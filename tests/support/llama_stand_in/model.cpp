@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -124,13 +123,7 @@ std::string llama_vocab::piece(llama_token token, bool special) const {
 void ggml_backend_load_all() {}
 const char* llama_version() { return "stand-in"; }
 void llama_backend_init() {}
-void llama_backend_free() {}
 void llama_log_set(ggml_log_callback callback, void* user_data) { log() = {callback, user_data}; }
-const char* llama_print_system_info() { return "STAND_IN = 1"; }
-std::int64_t llama_time_us() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
 llama_model_params llama_model_default_params() { return {-1, nullptr, nullptr, false, false}; }
 
 llama_model* llama_model_load_from_file(const char* path, llama_model_params params) {
@@ -150,14 +143,9 @@ void llama_model_free(llama_model* model) {
   delete model;
 }
 const llama_vocab* llama_model_get_vocab(const llama_model* model) { return &model->vocab; }
-std::int32_t llama_model_n_ctx_train(const llama_model* model) { return model->text.context; }
 std::int32_t llama_model_n_swa(const llama_model* model) { return model->slides() ? model->text.window : 0; }
 std::int32_t llama_model_desc(const llama_model* model, char* buffer, std::size_t size) {
   return std::snprintf(buffer, size, "stand-in %s %d", model->text.kind.c_str(), static_cast<int>(model->vocab.size));
-}
-std::uint64_t llama_model_size(const llama_model* model) { return static_cast<std::uint64_t>(model->vocab.size) * 64; }
-std::uint64_t llama_model_n_params(const llama_model* model) {
-  return static_cast<std::uint64_t>(model->vocab.size) * 16;
 }
 const char* llama_model_chat_template(const llama_model* model, const char* name) {
   if (name != nullptr || model->text.chat_template == "none") return nullptr;
@@ -172,12 +160,8 @@ std::int32_t llama_vocab_n_tokens(const llama_vocab* vocab) { return vocab->size
 bool llama_vocab_is_eog(const llama_vocab*, llama_token token) {
   return token == llama_vocab::end || token == llama_vocab::turn_ends;
 }
-bool llama_vocab_is_control(const llama_vocab*, llama_token token) { return token >= 0 && token < 4; }
 llama_token llama_vocab_bos(const llama_vocab*) { return llama_vocab::begin; }
 llama_token llama_vocab_eos(const llama_vocab*) { return llama_vocab::end; }
-llama_token llama_vocab_eot(const llama_vocab*) { return llama_vocab::turn_ends; }
-bool llama_vocab_get_add_bos(const llama_vocab*) { return true; }
-bool llama_vocab_get_add_eos(const llama_vocab*) { return false; }
 
 std::int32_t llama_tokenize(const llama_vocab* vocab, const char* text, std::int32_t text_len, llama_token* tokens,
                             std::int32_t n_tokens_max, bool add_special, bool parse_special) {

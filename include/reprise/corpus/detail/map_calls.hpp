@@ -25,7 +25,9 @@ extern "C" __declspec(dllimport) void* __stdcall MapViewOfFile(void*, unsigned l
 extern "C" __declspec(dllimport) int __stdcall UnmapViewOfFile(const void*);
 extern "C" __declspec(dllimport) int __stdcall CloseHandle(void*);
 #else
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 

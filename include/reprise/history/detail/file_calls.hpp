@@ -17,6 +17,8 @@
 extern "C" __declspec(dllimport) int __stdcall MoveFileExW(const wchar_t*, const wchar_t*, unsigned long);
 extern "C" __declspec(dllimport) unsigned long __stdcall GetLastError();
 #else
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 

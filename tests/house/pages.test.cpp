@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/getting-started.md shows examples/getting_started.cpp, section by section.
+// The code on pages is part of programs that are compiled and run.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "house/headers.hpp"
 #include "reprise/batch/packing.hpp"
 #include "reprise/engine/attention_mask.hpp"
 
-namespace docs_test {
+namespace pages_test {
 namespace {
 
 std::string text_of(const std::string& name) { return house::read(house::root() / name); }
 
-/// The blocks of C++ of a Markdown text, in order.
-std::vector<std::string> examples(const std::string& page) {
-  const std::string fence = "```cpp\n";
+/// The blocks of code of a Markdown text, in order.
+std::vector<std::string> examples(const std::string& page, const std::string& language = "cpp") {
+  const std::string fence = "```" + language + "\n";
   std::vector<std::string> found;
   for (std::size_t begin = page.find(fence); begin != std::string::npos; begin = page.find(fence, begin)) {
     begin += fence.size();
@@ -25,10 +28,14 @@ std::vector<std::string> examples(const std::string& page) {
   }
   return found;
 }
+std::string first_example(const std::string& page, const std::string& language = "cpp") {
+  const auto all = examples(page, language);
+  return all.empty() ? std::string() : all.front();
+}
 
 /// The same lines without the blanks that all of them begin with.
 std::string without_indent(const std::string& text) {
-  std::size_t indent = text.find_first_not_of(' ');
+  const std::size_t indent = text.find_first_not_of(' ');
   std::string moved;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin) + 1;
@@ -53,7 +60,7 @@ std::vector<std::string> sections(const std::string& program) {
   return found;
 }
 
-TEST(Docs, StateTheBoundOnLossesInOneSentence) {
+TEST(Pages, StateTheBoundOnLossesInOneSentence) {
   const std::string sentence =
       "With a given cost curve, the passes of one loss budget together lose at most 10 plain passes in any 1,000, "
       "measured in that curve.";
@@ -69,18 +76,63 @@ TEST(Docs, StateTheBoundOnLossesInOneSentence) {
   }
 }
 
-TEST(Docs, GettingStartedShowsItsProgram) {
+TEST(Pages, ShowWholePrograms) {
+  for (const auto& [page, language, name] :
+       {std::tuple("README.md", "cpp", "examples/quickstart.cpp"), {"docs/c.md", "c", "examples/c/first.c"}}) {
+    const std::string program = text_of(name);
+    const std::string license = program.substr(0, program.find('\n') + 1);
+    EXPECT_NE(license.find("SPDX-License-Identifier: Apache-2.0"), std::string::npos);
+    EXPECT_EQ(first_example(text_of(page), language), program.substr(license.size())) << page;
+  }
+}
+
+TEST(Pages, EverySketchIsPartOfAProgram) {
+  const std::string page = text_of("docs/sketches.md");
+  std::size_t sketches = 0;
+  for (const auto& file : std::filesystem::directory_iterator(house::root() / "examples/sketches")) {
+    if (file.path().extension() != ".cpp") continue;
+    const std::string name = file.path().filename().string();
+    const auto shown = sections(text_of("examples/sketches/" + name));
+    ASSERT_EQ(shown.size(), 1U) << name;
+    const std::size_t link = page.find("[" + name + "]");
+    ASSERT_NE(link, std::string::npos) << name << " is not on the page";
+    EXPECT_EQ(first_example(page.substr(link)), shown.front()) << name;
+    ++sketches;
+  }
+  EXPECT_GE(sketches, 4U);
+}
+
+TEST(Pages, TheDrafterOfItsPageIsPartOfAProgram) {
+  EXPECT_EQ(first_example(text_of("docs/writing-a-drafter.md")), sections(text_of("examples/drafter.cpp")).at(0));
+}
+
+TEST(Pages, GettingStartedShowsItsProgram) {
   const std::vector<std::string> shown = examples(text_of("docs/getting-started.md"));
   std::vector<std::string> written = sections(text_of("examples/getting_started.cpp"));
   ASSERT_EQ(shown.size(), 8U);
   ASSERT_EQ(written.size(), 8U);
   std::swap(written[4], written[5]);  // the page makes the mistake after the check; a class cannot stand inside main()
   std::swap(written[5], written[6]);
-  for (std::size_t i = 0; i < shown.size(); ++i) EXPECT_EQ(shown[i], written[i]) << "block " << i + 1;
+  EXPECT_EQ(shown, written);
+}
+
+TEST(Pages, ExamplesAreFoundInMarkdown) {
+  EXPECT_EQ(examples("# a\n```sh\nls\n```\n```cpp\nint a;\nint b;\n```\n```cpp\nint c;\n```\n"),
+            (std::vector<std::string>{"int a;\nint b;\n", "int c;\n"}));
+  EXPECT_EQ(first_example("# a\n"), "");
+}
+
+/// The CMake version, such as 3.25: the presets need one, and all files must name the same.
+TEST(House, EveryFileNamesTheSameCMake) {
+  const std::string wanted = "3.25";
+  for (const char* file : {"CMakeLists.txt", "tests/consumer/CMakeLists.txt", "tests/consumer/c/CMakeLists.txt"})
+    EXPECT_NE(text_of(file).find("cmake_minimum_required(VERSION " + wanted + ")"), std::string::npos) << file;
+  EXPECT_NE(text_of("CMakePresets.json").find(R"("major": 3, "minor": 25)"), std::string::npos);
+  EXPECT_NE(text_of("README.md").find("CMake " + wanted), std::string::npos);
 }
 
 // docs/serving.md: the parents of a packed batch make a mask with no pending rows.
-TEST(Docs, AMaskOfAPackedSequenceComesFromItsParents) {
+TEST(Pages, AMaskOfAPackedSequenceComesFromItsParents) {
   const std::vector<reprise::Token> rows = {5, 6, 7, 8, 9};  // two pending tokens, then a tree of three
   const std::vector<reprise::NodeIndex> parents = {-1, -1, 0};
   reprise::BatchPacker packer;
@@ -101,4 +153,4 @@ TEST(Docs, AMaskOfAPackedSequenceComesFromItsParents) {
 }
 
 }  // namespace
-}  // namespace docs_test
+}  // namespace pages_test

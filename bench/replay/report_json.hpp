@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ostream>
+#include <span>
+
+#include "common/json_writer.hpp"
+#include "replay.hpp"
+#include "replay_settings.hpp"
+#include "reprise/core/version.hpp"
+
+namespace reprise::replay {
+
+/// Writes {"version", "results": [...]}. Calls write(json, row) for the members of each result.
+template <class Row, class Write>
+void write_results(std::ostream& out, std::span<const Row> rows, Write&& write) {
+  tools::JsonWriter json(out);
+  json.begin_object().member("version", version_string).key("results").begin_array();
+  for (const Row& row : rows) {
+    json.new_line().begin_object();
+    write(json, row);
+    json.end();
+  }
+  json.new_line().end().end();
+  out << "\n";
+}
+
+/// Writes the members "top_k" and "top_k_rows", if some trace has top-k rows (`there`).
+void write_top_k(tools::JsonWriter& json, bool there, const ReplaySettings& settings, const Counts& counts);
+
+}  // namespace reprise::replay
