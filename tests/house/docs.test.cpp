@@ -69,6 +69,10 @@ TEST(Docs, StateTheBoundOnLossesInOneSentence) {
   }
 }
 
+TEST(Docs, GettingStartedMeasuresACurveWithAnOptimizedBuild) {
+  EXPECT_NE(text_of("docs/getting-started.md").find("-B engine-build -DCMAKE_BUILD_TYPE=Release"), std::string::npos);
+}
+
 TEST(Docs, GettingStartedShowsItsProgram) {
   const std::vector<std::string> shown = examples(text_of("docs/getting-started.md"));
   std::vector<std::string> written = sections(text_of("examples/getting_started.cpp"));
