@@ -600,7 +600,7 @@ TEST_F(PastTool, RefusesSnapshotsThatCannotBe) {
   ASSERT_EQ(past({"--snapshot-out", out}).status, 0);
   refuses({"--snapshot-in", out, "--strategy", "hf"}, "--snapshot-in " + out + ": hf has no memory");
   refuses({"--snapshot-in", out, "--fingerprint", "5"},
-          "to another tokenizer: load the one that was saved with this tokenizer, or none (its fingerprint is 0, "
+          "of another tokenizer or tenant: load the one that was saved with this number, or none (its fingerprint is 0, "
           "--fingerprint 5)");
   std::string damaged = read(out);
   damaged[damaged.size() / 2] ^= 1;

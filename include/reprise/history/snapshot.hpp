@@ -212,7 +212,8 @@ class SnapshotReader {
     if (fingerprint != tokenizer)
       return Error{
           ErrorCode::other_tokenizer,
-          "the snapshot belongs to another tokenizer: load the one that was saved with this tokenizer, or none",
+          "the snapshot was saved with another number, of another tokenizer or tenant: load the one that was saved with this "
+          "number, or none",
           fingerprint, tokenizer};
     if (bytes.size() < size) return truncated(bytes.size(), size);
     if (bytes.size() > size)
