@@ -205,6 +205,7 @@ reprise_add_tests(
   property/index_equivalence.test.cpp
   property/loss_budget.test.cpp
   property/lossless.test.cpp
+  property/missing_times.test.cpp
   property/ngram_world.test.cpp
   property/sampled_rounds.test.cpp
   property/sampling_statistics.test.cpp

@@ -3,11 +3,27 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "number.hpp"
 
 namespace reprise::tools {
 namespace {
+
+/// Returns the smallest number of letters to insert, remove or replace that makes `other` of `text`.
+std::size_t edits(std::string_view text, std::string_view other) {
+  std::vector<std::size_t> row(other.size() + 1);
+  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < other.size(); ++j) {
+      const std::size_t replaced = diagonal + (text[i] == other[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
 
 bool is_option(const std::string& argument) { return argument.size() > 1 && argument[0] == '-'; }
 
@@ -42,9 +58,7 @@ class Parser {
     if (equals != std::string::npos) value = argument.substr(equals + 1);
     const Option* row = find(argument.substr(0, equals));
     if (row != nullptr && row->value.empty() && value && table_.shows_unknown_value) row = nullptr;
-    if (row == nullptr)
-      throw InputError("there is no option " + (table_.shows_unknown_value ? argument : argument.substr(0, equals)) +
-                       "; see --help");
+    if (row == nullptr) unknown(argument, argument.substr(0, equals));
     const std::string name(row->name);
     list_ = row->list ? row : nullptr;
     if (!given_.insert(name).second && !row->repeats) throw InputError(name + " " + std::string(table_.twice));
@@ -62,6 +76,19 @@ class Parser {
       return !one.name.empty() && (one.name == name || one.short_name == name);
     });
     return row == table_.rows.end() ? nullptr : &*row;
+  }
+
+  /// Names the most similar option if one of four letters differs, and at most two.
+  [[noreturn]] void unknown(const std::string& argument, const std::string& name) const {
+    std::size_t fewest = std::min<std::size_t>(2, name.size() / 4) + 1;
+    std::string_view similar;
+    for (const Option& one : table_.rows) {
+      if (one.name.substr(0, 2) != "--") continue;
+      const std::size_t count = edits(name, one.name);
+      if (count > 0 && count < fewest) fewest = count, similar = one.name;
+    }
+    throw InputError("there is no option " + (table_.shows_unknown_value ? argument : name) +
+                     (similar.empty() ? ";" : "; did you mean " + std::string(similar) + "?") + " see --help");
   }
 
   [[noreturn]] void missing(const Option& row) const {

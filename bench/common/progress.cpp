@@ -7,12 +7,22 @@
 
 namespace reprise::tools {
 
+std::string count_text(const std::string& unit, std::size_t done, std::size_t steps, double seconds) {
+  std::string text = "  " + unit + " " + std::to_string(done) + " of " + std::to_string(steps);
+  if (done == 0 || done >= steps) return text;
+  text += ", " + std::to_string(100 * done / steps) + "%";
+  if (seconds > 1)
+    text += ", " + duration_text(seconds * static_cast<double>(steps - done) / static_cast<double>(done)) + " left";
+  return text;
+}
+
 void Progress::start(const std::string& what, std::size_t steps, const std::string& unit) {
   const std::lock_guard lock(mutex_);
   what_ = printable(what);
   unit_ = unit;
   done_ = 0;
   steps_ = steps;
+  started_ = std::chrono::steady_clock::now();
   draw();
 }
 
@@ -31,7 +41,7 @@ void Progress::clear() {
 void Progress::draw() {
   drawn_ = std::chrono::steady_clock::now();
   if (out_ == nullptr) return;
-  const std::string count = "  " + unit_ + " " + std::to_string(done_) + " of " + std::to_string(steps_);
+  const std::string count = count_text(unit_, done_, steps_, std::chrono::duration<double>(drawn_ - started_).count());
   const std::size_t room = columns_ > count.size() + 1 ? columns_ - count.size() - 1 : 0;
   // A long text keeps its end, which holds the file name and the strategy.
   const std::string shown = what_.substr(what_.size() - std::min(what_.size(), room));

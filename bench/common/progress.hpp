@@ -9,7 +9,8 @@
 
 namespace reprise::tools {
 
-/// A progress line on a terminal, redrawn at most ten times a second. Threads: step() may be called from any thread.
+/// A progress line on a terminal, redrawn at most ten times a second: the count, its share, and the time that is left
+/// at the speed so far. Threads: step() may be called from any thread.
 class Progress {
  public:
   /// `out` is null to show no progress. `columns`: the largest width of the line.
@@ -34,7 +35,11 @@ class Progress {
   std::string unit_;
   std::size_t done_ = 0;
   std::size_t steps_ = 0;
+  std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point drawn_;
 };
+
+/// Returns the part of a progress line after its text. `seconds`: the time since the count began.
+std::string count_text(const std::string& unit, std::size_t done, std::size_t steps, double seconds);
 
 }  // namespace reprise::tools

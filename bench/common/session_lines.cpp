@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "input_error.hpp"
+#include "text.hpp"
 
 namespace reprise::tools {
 
@@ -36,8 +37,9 @@ void read_session_lines(std::istream& in, const std::string& path, std::size_t l
   std::size_t sessions = 0;
   std::string line;
   for (std::size_t number = 1; sessions < limit && std::getline(in, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    read(SessionLine(line, path + ":" + std::to_string(number)));
+    const std::string_view text = number == 1 ? without_byte_order_mark(line) : line;
+    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    read(SessionLine(text, path + ":" + std::to_string(number)));
     ++sessions;
   }
   if (in.bad()) throw InputError(path + ": reading failed");

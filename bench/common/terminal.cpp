@@ -2,6 +2,7 @@
 #include "terminal.hpp"
 
 #include <cctype>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 
@@ -31,6 +32,26 @@ std::size_t terminal_columns(Stream stream, std::size_t otherwise) {
   static_cast<void>(stream);
 #endif
   return otherwise;
+}
+
+extern "C" void end_line(int signal) {
+#if defined(_WIN32)
+  static_cast<void>(_write(2, "\n", 1));
+#else
+  static_cast<void>(!write(2, "\n", 1));
+#endif
+  std::signal(signal, SIG_DFL);
+  static_cast<void>(std::raise(signal));
+}
+void end_line_at_interrupt() { std::signal(SIGINT, &end_line); }
+
+std::uint64_t machine_memory() {
+#if defined(_SC_PHYS_PAGES) && defined(_SC_PAGESIZE)
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long bytes = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && bytes > 0) return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(bytes);
+#endif
+  return 0;
 }
 
 bool locale_is_utf8() {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "utf8.hpp"
 
@@ -58,6 +59,15 @@ std::string grouped(std::uint64_t value) {
   return digits;
 }
 
+std::string duration_text(double seconds) {
+  if (seconds < 100) return decimal(std::ceil(seconds), 0) + " s";
+  if (seconds < 100 * 60) return decimal(std::ceil(seconds / 60), 0) + " min";
+  return decimal(seconds / 3600, 1) + " h";
+}
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  return text.substr(text.substr(0, mark.size()) == mark ? mark.size() : 0);
+}
 std::string left(std::string_view text, std::size_t width) {
   const std::size_t columns = utf8_columns(text);
   return std::string(text) + std::string(columns < width ? width - columns : 0, ' ');

@@ -18,9 +18,14 @@ std::string shortest(double value);
 std::string signed_percent(double error);
 /// The number with commas, for people: 12,345.
 std::string grouped(std::uint64_t value);
+/// The text of a duration: "40 s", "12 min", "3.5 h".
+std::string duration_text(double seconds);
 /// `text` padded with blanks to `width` columns.
 std::string left(std::string_view text, std::size_t width);
 std::string right(std::string_view text, std::size_t width);
+
+/// `text` without the byte-order mark at its beginning, if it has one. Some editors write it.
+std::string_view without_byte_order_mark(std::string_view text);
 
 /// `text` in a form that is safe to print on a terminal. Control characters and bytes that are not UTF-8 become
 /// escapes: \n, \t, \r or \x1b. File names and categories come from others and could otherwise move the cursor or hide

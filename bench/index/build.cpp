@@ -47,6 +47,33 @@ class Selection : public DocumentSink {
   std::string where_;
 };
 
+/// Finds the largest id of the documents that are not excluded.
+class LargestId : public DocumentSink {
+ public:
+  explicit LargestId(Exclusions& exclusions) : exclusions_(exclusions) {}
+
+  bool begin(const std::string& name, const std::string& where) override {
+    where_ = where;
+    return !exclusions_.contains(name);
+  }
+  void add(std::span<const std::uint32_t> tokens, const FieldName& field) override {
+    constexpr std::uint32_t most = std::numeric_limits<std::int32_t>::max();
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i] >= most)
+        throw InputError(where_ + ": " + field(i) + ": the id " + std::to_string(tokens[i]) +
+                         " is too large; ids are below " + std::to_string(most));
+      vocabulary = std::max<std::size_t>(vocabulary, std::size_t{tokens[i]} + 1);
+    }
+  }
+  void end() override {}
+
+  std::size_t vocabulary = 1;
+
+ private:
+  Exclusions& exclusions_;
+  std::string where_;
+};
+
 template <class Word, class Place>
 std::uint64_t sort_into(CorpusFile& file, const SortSettings& settings) {
   RangeSort<Word, Place> sort(SuffixText<Word>(file.text()), settings);
@@ -89,6 +116,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 void set_totals(Built& built, const std::string& output, const CorpusFile& file, const Exclusions& exclusions) {
   built.path = output;
+  built.vocabulary = file.header().vocabulary;
   built.documents = file.header().documents;
   built.tokens = file.header().tokens();
   built.bytes = layout_of(file.header()).file_bytes;
@@ -98,24 +126,33 @@ void set_totals(Built& built, const std::string& output, const CorpusFile& file,
 Built build(const Options& options, StageProgress& progress) {
   const Clock::time_point begin = Clock::now();
   SortSettings settings;
-  settings.vocabulary = options.vocabulary;
   settings.memory = options.memory;
   settings.threads = options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1U);
-  check_memory(settings);
   const std::vector<std::string> files = files_of(options.inputs);
   check_output(options.output, files, "the input");
   Exclusions exclusions = options.exclude.empty() ? Exclusions() : Exclusions(options.exclude);
-
-  Built built;
-  CorpusFile file(options.output, options.vocabulary);
-  Selection selection(file, exclusions, built);
   DocumentReader reader{options.tokenizer, Fingerprint(options.fingerprint), {}};
-  progress.start("reading", bytes_of(files), "bytes");
   reader.report = [&](std::uint64_t bytes) {
     progress.advance(bytes);
     check_interrupt(options.output);
   };
-  for (const std::string& path : files) reader.read(path, selection);
+  const auto read = [&](const std::string& stage, DocumentSink& sink) {
+    progress.start(stage, bytes_of(files), "bytes");
+    for (const std::string& path : files) reader.read(path, sink);
+  };
+
+  Built built;
+  settings.vocabulary = options.vocabulary;
+  built.vocabulary_given = options.vocabulary != 0;
+  if (!built.vocabulary_given) {
+    LargestId largest(exclusions);
+    read("looking for the largest id", largest);
+    settings.vocabulary = largest.vocabulary;
+  }
+  check_memory(settings);
+  CorpusFile file(options.output, settings.vocabulary);
+  Selection selection(file, exclusions, built);
+  read("reading", selection);
   if (file.header().documents == 0) throw InputError("no document has tokens; check the inputs and --exclude");
   file.end_text(reader.fingerprint.value());
   built.read_seconds = seconds_since(begin);

@@ -17,6 +17,8 @@ namespace reprise::indexing {
 /// The numbers of a corpus that was written.
 struct Built {
   std::string path;
+  std::size_t vocabulary = 0;
+  bool vocabulary_given = true;  ///< false: the largest id decided
   std::uint64_t documents = 0;
   std::uint64_t empty = 0;     ///< documents without tokens, which were left out
   std::uint64_t excluded = 0;  ///< documents that --exclude left out

@@ -41,7 +41,7 @@ constexpr std::string_view build_purpose =
     R"(Makes a corpus from documents. The file depends on the documents and their order alone, and appears under its name
 when it is complete.
 
-usage: reprise-index build --output FILE --vocabulary N [OPTION]... INPUT...
+usage: reprise-index build --output FILE [OPTION]... INPUT...
 
   INPUT                 a file, or a folder with files:
                           *.jsonl      a trace; each session is a document, named by its id
@@ -123,7 +123,9 @@ std::vector<Option> output_rows(Options& o) {
 
 std::vector<Option> build_rows(Options& o) {
   std::vector<Option> rows = {
-      {"--vocabulary", "N", "ids of the model's tokenizer; all ids must be below",
+      {"--vocabulary", "N",
+       "ids of the model's tokenizer; all ids must be below (default: the largest id decides, so the\n"
+       "inputs are read twice)",
        whole(o.vocabulary, 1, std::numeric_limits<std::int32_t>::max(), a_number)},
       {"--fingerprint", "N",
        "number of the tokenizer, decimal or after 0x; readers refuse a corpus with another one\n"
@@ -218,8 +220,6 @@ Command command_of(const std::string& name) {
 void check_needs(const Options& o) {
   const bool writes = o.command == Command::build || o.command == Command::merge;
   if (writes && o.output.empty()) throw InputError("--output FILE is missing: the corpus to write");
-  if (o.command == Command::build && o.vocabulary == 0)
-    throw InputError("--vocabulary N is missing: the number of token ids of the model, for example 49152");
   if (o.command == Command::query && o.tokens.empty())
     throw InputError("--tokens IDS is missing: the context, for example --tokens \"1 2 3\"");
   if (o.inputs.empty())

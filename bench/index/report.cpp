@@ -119,6 +119,7 @@ void write_built(std::ostream& out, const Built& built, bool as_json) {
   if (as_json) {
     JsonWriter json(out);
     begin_json(json, built.path)
+        .member("vocabulary", built.vocabulary)
         .member("documents", built.documents)
         .member("empty", built.empty)
         .member("excluded", built.excluded)
@@ -132,6 +133,7 @@ void write_built(std::ostream& out, const Built& built, bool as_json) {
     return;
   }
   Lines lines(out);
+  lines.line("vocabulary", built.vocabulary, built.vocabulary_given ? "" : "the largest id decides");
   lines.line("documents", built.documents);
   if (built.excluded != 0) lines.line("excluded", built.excluded, "documents");
   if (built.empty != 0) lines.line("empty", built.empty, "documents without tokens, left out");

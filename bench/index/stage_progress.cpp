@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stage_progress.hpp"
 
-#include <cmath>
-
 #include "common/text.hpp"
 
 namespace reprise::indexing {
-
-std::string duration_text(double seconds) {
-  if (seconds < 100) return tools::decimal(std::ceil(seconds), 0) + " s";
-  if (seconds < 100 * 60) return tools::decimal(std::ceil(seconds / 60), 0) + " min";
-  return tools::decimal(seconds / 3600, 1) + " h";
-}
 
 void StageProgress::start(const std::string& stage, std::uint64_t units, const std::string& unit) {
   const std::lock_guard lock(mutex_);
@@ -44,7 +36,8 @@ void StageProgress::draw(Clock::time_point now) {
   if (done_ != 0) line += ": " + tools::grouped(done_) + " of " + tools::grouped(units_) + " " + unit_;
   const double elapsed = std::chrono::duration<double>(now - started_).count();
   if (done_ != 0 && done_ < units_ && elapsed > 1)
-    line += ", " + duration_text(elapsed * static_cast<double>(units_ - done_) / static_cast<double>(done_)) + " left";
+    line += ", " + tools::duration_text(elapsed * static_cast<double>(units_ - done_) / static_cast<double>(done_)) +
+            " left";
   out_ << (style_ == Style::redrawn ? "\r\033[K" + line : line + "\n") << std::flush;
   drawn_ = true;
   drawn_at_ = now;

@@ -43,7 +43,4 @@ class StageProgress {
   Clock::time_point drawn_at_;
 };
 
-/// The text of a duration: "40 s", "12 min", "3.5 h".
-std::string duration_text(double seconds);
-
 }  // namespace reprise::indexing

@@ -11,6 +11,7 @@
 #include "common/input_error.hpp"
 #include "common/json.hpp"
 #include "common/number.hpp"
+#include "common/text.hpp"
 #include "json_reader.hpp"
 
 namespace reprise::replay {
@@ -19,7 +20,7 @@ namespace {
 /// Reads a curve file; errors name the file. The points of several sequences go to `shared`.
 MeasuredCost read_curve(const std::string& path, std::string_view text, std::vector<CostPoint>& shared) {
   const JsonReader file(path);
-  const tools::Json json = file.object(text);
+  const tools::Json json = file.object(tools::without_byte_order_mark(text));
   if (json.find("points") == nullptr && json.find("pass_times") != nullptr)
     throw tools::InputError(path + " is a recording of pass times, not a cost curve; give it with --pass-times");
   if (file.count(json, "", "version") != 1) file.fail("version: only curves of version 1 can be read");
@@ -102,9 +103,9 @@ CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesys
   constexpr std::string_view linear = "linear:";
   if (spec.compare(0, linear.size(), linear) == 0) {
     const auto slope = tools::parse_real(std::string_view(spec).substr(linear.size()));
-    if (!slope || *slope < 0)
-      throw tools::InputError(given + "S in linear:S is the cost of one drafted token, a number that is not " +
-                              "negative, as in linear:0.02");
+    if (!slope || !(*slope >= 0 && *slope <= 65536))
+      throw tools::InputError(
+          given + "S in linear:S is the cost of one drafted token, a number from 0 to 65536, as in " + "linear:0.02");
     return CostCurve(spec, LinearCost{*slope});
   }
   if (spec.size() < 5 || spec.compare(spec.size() - 5, 5, ".json") != 0)

@@ -10,6 +10,7 @@
 int main(int argc, char** argv) {
   using namespace reprise;
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (tools::is_terminal(tools::Stream::error)) tools::end_line_at_interrupt();
   const auto program = tools::program_path(argc > 0 ? argv[0] : "");
   return replay::run_tool(arguments, {std::cout,
                                       std::cerr,

@@ -19,6 +19,7 @@
 #include "common/bundled_files.hpp"
 #include "common/files.hpp"
 #include "common/input_error.hpp"
+#include "common/terminal.hpp"
 #include "common/text.hpp"
 #include "corpora.hpp"
 #include "options.hpp"
@@ -77,6 +78,9 @@ void check_memories(const Options& options, const Assignment& assignment) {
         std::to_string(count) + " (" + counted(assignment.traces.size(), "trace") + ", " +
         counted(assignment.runs.size(), "strategy run") + ", " + counted(assignment.curves.size(), "curve") +
         "); give one TRACE, one --strategy, one --control and one --cost");
+  if (const std::uint64_t all = tools::machine_memory(); all != 0 && options.settings.memory_bytes > all)
+    throw tools::InputError("--memory-bytes " + std::to_string(options.settings.memory_bytes) + ": this machine has " +
+                            std::to_string(all) + " bytes of memory; give less");
   bool sequences = false;
   for (const StrategyRun& run : assignment.runs) {
     sequences = sequences || run.remembers == Remembers::sequences;
@@ -254,6 +258,10 @@ int replay(const Options& options, const Surroundings& surroundings) {
     throw tools::InputError(
         "--top-k on: no turn of the traces has top_k; record one with reprise-llama --top-k, or "
         "leave the option out");
+  for (const Trace& trace : traces)
+    if (!has_output(trace))
+      surroundings.error << "reprise-replay: " << tools::printable(trace.path)
+                         << ": nothing to replay: no turn has two output tokens or more\n";
   corpora.check(traces);
   if (options.stream) traces = joined(std::move(traces));
 
@@ -346,7 +354,7 @@ void write_list(std::ostream& out) {
     }
   }
   out << "\ncurves (--cost CURVE)\n\n"
-         "  linear:S      a pass costs 1 + S x drafted tokens; S is a number that is not negative\n"
+         "  linear:S      a pass costs 1 + S x drafted tokens; S is a number from 0 to 65536\n"
          "  FILE.json     measured: {\"version\": 1, \"base_ns\": t, \"points\": [{\"sequences\", \"context\", "
          "\"rows\", \"ns\"}, ...]};\n"
          "                also searched among the bundled ones (step-8.json, moe.json) if it is not in the current "

@@ -100,6 +100,13 @@ std::uint64_t fnv1a(std::string_view text) {
 
 TracePart part_of(std::string_view id) { return fnv1a(id) % 2 == 0 ? TracePart::a : TracePart::b; }
 
+bool has_output(const Trace& trace) {
+  for (const TraceSession& session : trace.sessions)
+    for (const Turn& turn : session.turns)
+      if (turn.output.size() > 1) return true;
+  return false;
+}
+
 bool has_top_k(std::span<const Trace> traces) {
   for (const Trace& trace : traces)
     for (const TraceSession& session : trace.sessions)

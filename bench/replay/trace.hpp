@@ -47,6 +47,8 @@ constexpr std::string_view name(TracePart part) {
 /// The half that a session belongs to, by its id alone: a if the 64-bit FNV-1a hash of its bytes is even.
 TracePart part_of(std::string_view id);
 
+/// True if a turn has a token to draft. The first output token of a turn is free.
+[[nodiscard]] bool has_output(const Trace& trace);
 /// True if a turn of some session has top-k rows.
 bool has_top_k(std::span<const Trace> traces);
 

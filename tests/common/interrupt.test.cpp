@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdio>
+
+#include "common/terminal.hpp"
 
 namespace reprise::tools::interrupt_test {
 namespace {
@@ -19,6 +22,16 @@ TEST(InterruptFlag, CatchesOneInterruptOrTermination) {
     const InterruptFlag again;
     EXPECT_FALSE(InterruptFlag::raised());
   }
+}
+
+TEST(EndLineAtInterrupt, WritesANewLineBeforeTheProgramEnds) {
+  EXPECT_EXIT(
+      {
+        end_line_at_interrupt();
+        std::fputs("session 5 of 9", stderr);
+        std::raise(SIGINT);
+      },
+      ::testing::KilledBySignal(SIGINT), "session 5 of 9\n");
 }
 
 }  // namespace

@@ -78,6 +78,11 @@ TEST_F(OptionTables, GiveOperandsToAListUntilTheNextOption) {
   EXPECT_THAT(files, ElementsAre("a", "b", "d", "e"));
   EXPECT_THAT(operands, ElementsAre("c", ""));
 }
+TEST_F(OptionTables, NameAnOptionThatIsSimilar) {
+  EXPECT_EQ(refused({"--verbos"}), "there is no option --verbos; did you mean --verbose? see --help");
+  EXPECT_EQ(refused({"--nmae"}), "there is no option --nmae; see --help") << "half of its letters differ";
+  EXPECT_EQ(refused({"--counts=3"}), "there is no option --counts; did you mean --count? see --help");
+}
 TEST_F(OptionTables, RefuseWhatNoRowAllows) {
   EXPECT_EQ(refused({"--none=3"}), "there is no option --none; see --help");
   EXPECT_EQ(refused({"FILE"}), "accepted") << "an operand, though a row is called so";

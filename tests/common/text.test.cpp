@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/progress.hpp"
+
 namespace reprise::tools::text_test {
 namespace {
 
@@ -36,6 +38,25 @@ TEST(Numbers, AreSpeltTheSameInEveryLocale) {
   EXPECT_EQ(shortest(0.1), "0.1");
   EXPECT_EQ(grouped(1234567), "1,234,567");
   EXPECT_EQ(grouped(123), "123");
+}
+
+TEST(WithoutByteOrderMark, RemovesOneAtTheBeginning) {
+  EXPECT_EQ(without_byte_order_mark("\xEF\xBB\xBFx"), "x");
+  EXPECT_EQ(without_byte_order_mark("\xEF\xBB\xBF\xEF\xBB\xBF"), "\xEF\xBB\xBF");
+  EXPECT_EQ(without_byte_order_mark("x\xEF\xBB\xBF"), "x\xEF\xBB\xBF");
+  EXPECT_EQ(without_byte_order_mark("\xEF\xBB"), "\xEF\xBB");
+}
+TEST(DurationText, ChoosesAUnitForPeople) {
+  EXPECT_EQ(duration_text(0.2), "1 s");
+  EXPECT_EQ(duration_text(99), "99 s");
+  EXPECT_EQ(duration_text(601), "11 min");
+  EXPECT_EQ(duration_text(12'600), "3.5 h");
+}
+TEST(CountText, ShowsTheShareAndTheTimeThatIsLeft) {
+  EXPECT_EQ(count_text("session", 0, 50, 0), "  session 0 of 50");
+  EXPECT_EQ(count_text("session", 5, 50, 0.5), "  session 5 of 50, 10%") << "too early for an estimate";
+  EXPECT_EQ(count_text("session", 5, 50, 10), "  session 5 of 50, 10%, 90 s left");
+  EXPECT_EQ(count_text("session", 50, 50, 100), "  session 50 of 50");
 }
 
 }  // namespace

@@ -106,6 +106,10 @@ TEST(Pages, TheDrafterOfItsPageIsPartOfAProgram) {
   EXPECT_EQ(first_example(text_of("docs/writing-a-drafter.md")), sections(text_of("examples/drafter.cpp")).at(0));
 }
 
+TEST(Pages, GettingStartedMeasuresACurveWithAnOptimizedBuild) {
+  EXPECT_NE(text_of("docs/getting-started.md").find("-B engine-build -DCMAKE_BUILD_TYPE=Release"), std::string::npos);
+}
+
 TEST(Pages, GettingStartedShowsItsProgram) {
   const std::vector<std::string> shown = examples(text_of("docs/getting-started.md"));
   std::vector<std::string> written = sections(text_of("examples/getting_started.cpp"));

@@ -29,7 +29,6 @@ using reprise::Match;
 using reprise::MatchLimits;
 using reprise::NgramOrders;
 using reprise::Token;
-using reprise::MatchLimits::Order;
 using reprise::testing::held;
 using reprise::testing::index_of;
 using reprise::testing::matches;

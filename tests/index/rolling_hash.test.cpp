@@ -16,9 +16,9 @@ namespace {
 
 using reprise::IndexOptions;
 using reprise::Match;
+using reprise::MatchLimits;
 using reprise::RollingHashIndex;
 using reprise::Token;
-using reprise::MatchLimits::Order;
 using reprise::testing::index_of;
 using reprise::testing::make_stream;
 using reprise::testing::matches;

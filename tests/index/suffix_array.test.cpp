@@ -15,9 +15,9 @@ namespace suffix_array_test {
 namespace {
 
 using reprise::IndexOptions;
+using reprise::MatchLimits;
 using reprise::SuffixArrayIndex;
 using reprise::Token;
-using reprise::MatchLimits::Order;
 using reprise::testing::index_of;
 using reprise::testing::make_stream;
 using reprise::testing::matches;

@@ -406,6 +406,21 @@ TEST_F(IndexTool, AMergeIsABuildOfAllDocuments) {
   EXPECT_TRUE(read("merged") == read("all"));
 }
 
+TEST_F(IndexTool, WithoutAVocabularyTheLargestIdDecides) {
+  const std::string ids = write_ids("1.u32", {1, 70'000, 3});
+  const std::string more = write_ids("2.u16", {900, 2});
+  const Ran built = done({"build", "--output", path("a"), more, ids});
+  EXPECT_THAT(built.out, HasSubstr("vocabulary                  70,001  the largest id decides\n"));
+  done({"build", "--vocabulary=70001", "--output", path("b"), more, ids});
+  EXPECT_TRUE(read("a") == read("b"));
+  const std::string excluded = write("exclude", ids + "\n");
+  EXPECT_THAT(done({"build", "--output", path("c"), "--exclude", excluded, more, ids}).out,
+              HasSubstr("vocabulary                     901  the largest id decides\n"));
+  const Ran refused = run({"build", "--output", path("d"), write_ids("3.u32", {0x80000000U})});
+  EXPECT_EQ(refused.status, exit_bad_input);
+  EXPECT_THAT(refused.error, HasSubstr("the id 2147483648 is too large"));
+}
+
 TEST_F(IndexTool, MergesOnlyWholeCorporaOfOneTokenizer) {
   const std::string ids = write_ids("1.u16", {1, 2, 3, 1, 2});
   ASSERT_EQ(build("a", {ids}).status, exit_done);
@@ -553,7 +568,6 @@ TEST_F(IndexTool, RefusesArgumentsWithASentence) {
   refused({}, "there is no command; see --help");
   refused({"destroy"}, "'destroy' is no command");
   refused({"build"}, "--output FILE is missing");
-  refused({"build", "--output=x", "y"}, "--vocabulary N is missing");
   refused({"build", "--output=x", "--vocabulary=9"}, "there is no INPUT");
   refused({"build", "--vocabulary=0"}, "--vocabulary 0");
   refused({"build", "--memory=2X"}, "--memory 2X: expected a number of bytes such as 500M or 2G");

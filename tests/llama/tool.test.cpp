@@ -384,7 +384,7 @@ TEST_F(LlamaTool, RefusesMemoriesThatItCannotLoadOrSave) {
   ModelText other;
   other.vocabulary = 301;
   EXPECT_THAT(refused({"--snapshot-in", saved}, model(other)),
-              AllOf(HasSubstr("belongs to another tokenizer"), HasSubstr("that of this model")));
+              AllOf(HasSubstr("of another tokenizer or tenant"), HasSubstr("that of this model")));
   EXPECT_THAT(refused({"--snapshot-in", saved, "--fingerprint", "0"}, model_), HasSubstr("another tokenizer"));
   EXPECT_THAT(refused({"--snapshot-in", write("empty", "")}, model_), HasSubstr("empty"));
   EXPECT_THAT(refused({"--snapshot-in", write("text", "abc")}, model_), HasSubstr("does not begin like a snapshot"));

@@ -22,7 +22,6 @@ using reprise::Match;
 using reprise::MatchLimits;
 using reprise::Token;
 using reprise::TokenSpan;
-using reprise::MatchLimits::Order;
 using Random = reprise::testing::SplitMix;
 using reprise::testing::Stream;
 

@@ -65,7 +65,7 @@ TEST(CostCurve, GivesAPlannerAlsoThePointsOfSeveralSequences) {
 
 TEST(LinearCost, RefusesOtherSlopes) {
   for (const char* spec : {"linear:", "linear:x", "linear:-0.1", "linear:1x", "linear:nan", "linear:inf",
-                           "linear:1e999", "linear: 1", "linear:1,2"})
+                           "linear:1e308", "linear:65537", "linear:1e999", "linear: 1", "linear:1,2"})
     EXPECT_THAT(refused_spec(spec), StartsWith("--cost " + std::string(spec) + ": S in linear:S")) << spec;
 }
 

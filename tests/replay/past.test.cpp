@@ -567,9 +567,10 @@ TEST_F(PastTool, RefusesSnapshotsThatCannotBe) {
           "(3048577 bytes, for --memory-bytes 1000000 at most 3048576)");
   ASSERT_EQ(past({"--snapshot-out", out}).status, 0);
   refused({"--snapshot-in", out, "--strategy", "hf"}, "--snapshot-in " + out + ": hf has no memory");
-  refused({"--snapshot-in", out, "--fingerprint", "5"},
-          "to another tokenizer: load the one that was saved with this tokenizer, or none (its fingerprint is 0, "
-          "--fingerprint 5)");
+  refused(
+      {"--snapshot-in", out, "--fingerprint", "5"},
+      "of another tokenizer or tenant: load the one that was saved with this number, or none (its fingerprint is 0, "
+      "--fingerprint 5)");
   std::string damaged = read(out);
   damaged[damaged.size() / 2] ^= 1;
   refused({"--snapshot-in", write("damaged", damaged)}, "damaged: a section of the snapshot is damaged");

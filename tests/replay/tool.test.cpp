@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -11,6 +12,8 @@
 #include "common/bundled_files.hpp"
 #include "common/input_error.hpp"
 #include "common/progress.hpp"
+#include "common/terminal.hpp"
+#include "common/text.hpp"
 #include "replay/options.hpp"
 #include "replay/replay_tool.hpp"
 #include "replay/report.hpp"
@@ -324,6 +327,17 @@ TEST_F(Tool, LeavesTheOutputFileAloneWhenTheInputIsBad) {
   EXPECT_FALSE(read(fresh).empty());
 }
 
+TEST_F(Tool, SaysThatATraceHasNothingToReplay) {
+  const std::string empty =
+      write("empty.jsonl", R"({"id":"a","category":"x","turns":[{"prompt":[1,2],"output":[3]}]})");
+  EXPECT_THAT(run({empty}).error, HasSubstr("empty.jsonl: nothing to replay: no turn has two output tokens or more"));
+  const std::string some =
+      write("some.jsonl", R"({"id":"a","category":"x","turns":[{"prompt":[1,2],"output":[3,4]}]})");
+  EXPECT_EQ(run({some}).error, "");
+  const std::string marked = write("marked.jsonl", "\xEF\xBB\xBF" + read(some));
+  EXPECT_EQ(run({marked}).status, 0) << "a byte-order mark is skipped";
+}
+
 TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   const std::string trace = write("t.jsonl", two_sessions);
   const std::string cut = write("cut.jsonl", std::string(two_sessions) + R"({"id":"c","category":"x","turns":[{"pro)");
@@ -345,6 +359,8 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   EXPECT_EQ(run({"--cost", write("slow.json", slow), "--strategy", "hf", trace}).status, 0)
       << "control need not know it";
   refuses({"--memory-bytes", "5", trace}, "--memory-bytes needs --memory past");
+  if (tools::machine_memory() < std::uint64_t{1} << 40)
+    refuses({"--memory", "past", "--memory-bytes", "1099511627776", trace}, "this machine has ");
   refuses({"--output", (folder_ / "no" / "such" / "x").generic_string(), trace}, "cannot be written");
   refuses({"--frobnicate"}, "there is no option --frobnicate");
   refuses({"--by-category", write("all.jsonl", R"({"id":"a","category":"all","turns":[{"prompt":[1],"output":[2]}]})")},

@@ -53,6 +53,13 @@ class Drafts(unittest.TestCase):
         ):
             self.assertEqual(reprise.Drafter(cost=CHEAP).draft(ids).tolist(), wanted, repr(type(ids)))
 
+    def test_requests_of_one_pass_lose_at_most_ten_plain_passes_in_a_thousand(self) -> None:
+        drafter = reprise.Drafter(cost=reprise.CostCurve.linear(0.3))
+        # No call shows the result of a pass, so each one counts as lost.
+        rows = sum(len(drafter.draft(REPEATED + 100 * (request % 5), most=32)) for request in range(1000))
+        self.assertGreater(rows, 0)
+        self.assertLessEqual(0.3 * rows, 10)
+
     def test_decoding_with_drafts_gives_the_same_text_in_fewer_passes(self) -> None:
         drafter = reprise.Drafter(cost=CHEAP)
         context, wanted, passes = prompt(3), plain(prompt(3), 200), 0

@@ -194,10 +194,11 @@ class SnapshotReader {
                    "the tokens of the snapshot have another width: it was made by a reprise with other tokens", width,
                    sizeof(Token)};
     if (fingerprint != tokenizer)
-      return Error{
-          ErrorCode::other_tokenizer,
-          "the snapshot belongs to another tokenizer: load the one that was saved with this tokenizer, or none",
-          fingerprint, tokenizer};
+      return Error{ErrorCode::other_tokenizer,
+                   "the snapshot was saved with another number, of another tokenizer or tenant: load the one that was "
+                   "saved with this "
+                   "number, or none",
+                   fingerprint, tokenizer};
     if (bytes.size() < size) return truncated(bytes.size(), size);
     if (bytes.size() > size)
       return Error{ErrorCode::snapshot_damaged,

@@ -336,7 +336,9 @@ class ExplorationBudget {
   /// Records whether the time of a pass was measured.
   void begin_pass(bool plain, bool timed) noexcept {
     timed_ = timed;
-    if (plain) plain_timed_ = timed;
+    if (!plain) return;
+    untimed_plain_ = timed ? 0 : std::min(untimed_plain_ + 1, 8U);
+    last_plain_ = passes_;
   }
   void count_pass() noexcept { ++passes_; }
   /// Searches soon again: a cost has changed.
@@ -352,7 +354,10 @@ class ExplorationBudget {
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely, const PlainTime& plain) const noexcept {
     constexpr std::int64_t longest_wait = 256;
     constexpr std::int64_t longest_close_wait = 16;
-    if (passes_ == 0 || !plain_timed_) return false;  // never probes an engine that does not time plain passes
+    if (passes_ == 0) return false;
+    // An engine may not time some plain passes, or none. A missing time delays the next probe, and the second one in
+    // a row twice as long.
+    if (untimed_plain_ > 0 && passes_ - last_plain_ < std::uint32_t{16} << untimed_plain_) return false;
     const std::int64_t since = passes_ - plain.seen;
     if (since >= (closely ? longest_close_wait : longest_wait)) return true;
     // Each pass saves half a plain pass until the first plain time is known. After that, the share falls from 1/16 to
@@ -374,8 +379,9 @@ class ExplorationBudget {
 
  private:
   std::uint32_t passes_ = 0;
-  bool timed_ = true;        // the last pass was timed
-  bool plain_timed_ = true;  // the last plain pass was timed
+  bool timed_ = true;                // the last pass was timed
+  std::uint32_t untimed_plain_ = 0;  // plain passes since the last timed one, at most 8
+  std::uint32_t last_plain_ = 0;     // passes() at the last plain pass
 };
 
 }  // namespace reprise::detail

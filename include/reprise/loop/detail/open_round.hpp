@@ -336,15 +336,15 @@ class OpenRound {
   Decision decide(Sequence& sequence, P&& picks, Predicate&& predicate, std::size_t picked_rows,
                   std::size_t most_picks) {
     const Walk::Input in{.text = sequence.output_and_room(),
-                       .output = sequence.output_size(),
-                       .context = sequence.context().size(),
-                       .max_context = sequence.max_context(*limits_),
-                       .draft = {batch_.data() + pending_, drafted_},
-                       .parents = {parents_.data(), drafted_},
-                       .auxiliary = {auxiliary_.data(), selected_.auxiliary ? drafted_ : 0},
-                       .anchor_row = pending_ - 1,
-                       .picked_rows = picked_rows,
-                       .most_picks = most_picks};
+                         .output = sequence.output_size(),
+                         .context = sequence.context().size(),
+                         .max_context = sequence.max_context(*limits_),
+                         .draft = {batch_.data() + pending_, drafted_},
+                         .parents = {parents_.data(), drafted_},
+                         .auxiliary = {auxiliary_.data(), selected_.auxiliary ? drafted_ : 0},
+                         .anchor_row = pending_ - 1,
+                         .picked_rows = picked_rows,
+                         .most_picks = most_picks};
     walked_ = walk(in, *limits_, picks, predicate, {{committed_.data(), drafted_ + 1}, {path_.data(), drafted_}});
     phase_ = Phase::resolved;
     const std::span<const CommittedToken> tokens(committed_.data(), walked_.committed);
