@@ -134,6 +134,14 @@ TEST_F(SeedsTool, HasOneResultForEachCategoryAndCurve) {
   EXPECT_EQ(number(rows[0], "mean_ratio"), number(rows[2], "mean_ratio")) << "the only category";
 }
 
+TEST_F(SeedsTool, DrawsTheWorstRun) {
+  const std::string text = output({edits, "--limit", "6", "--cost", "linear:0.1", "--cost", "linear:0.02",
+                                   "--cost-known", "carried", "--seeds", "2"});
+  const std::size_t first = text.find("learned curve of");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(text.find("learned curve of", first + 1), std::string::npos) << "of two lines, only one";
+}
+
 TEST_F(SeedsTool, SaysHowPassTimesComeAbout) {
   const Arguments common = {objects, "--limit", "1", "--cost-known", "carried", "--seeds", "1"};
   const auto has = [&](const Arguments& more, const std::string& text) {
