@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "reprise/testing/scripted_verifier.hpp"
-#include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 
 namespace reprise::generate_test {
@@ -21,7 +20,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
-using testing::HostileStrategy;
 using testing::OracleOptions;
 using testing::OracleStrategy;
 using testing::ScriptedFault;
