@@ -12,8 +12,6 @@
 #include <limits>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
-
 namespace reprise::draft_test {
 namespace {
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "reprise/draft/ngram_drafter.hpp"
 #include "support/choices.hpp"
 #include "support/ngram_world.hpp"
 

@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,7 +27,6 @@ using Tokens = std::vector<Token>;
 using Nodes = std::vector<DraftNode>;
 using testing::describe;
 using testing::draft_of;
-using testing::fault_of;
 using testing::LentNgram;
 using testing::same_nodes;
 

@@ -3,22 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/testing/check_strategy.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/choices.hpp"
-#include "support/false_counts.hpp"
 #include "support/ngram_world.hpp"
 
 namespace reprise::ngram_next_tokens_test {

@@ -11,7 +11,6 @@
 #include <limits>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
 #include "support/ranked_checks.hpp"
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"

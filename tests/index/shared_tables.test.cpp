@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
+#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/ranked_rows.hpp"
 #include "support/table_kinds.hpp"
 
 namespace reprise::shared_tables_test {

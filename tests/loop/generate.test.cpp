@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/scripted_verifier.hpp"
 
@@ -23,7 +22,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
-using testing::HostileStrategy;
 using testing::OracleOptions;
 using testing::OracleStrategy;
 using testing::ScriptedFault;

@@ -18,7 +18,6 @@ namespace reprise::session_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
-using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using Tokens = std::vector<Token>;
 

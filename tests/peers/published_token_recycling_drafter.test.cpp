@@ -10,7 +10,6 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "support/ranked_checks.hpp"

@@ -10,7 +10,6 @@
 #include <limits>
 #include <map>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "reprise/testing/check_strategy.hpp"
