@@ -209,6 +209,7 @@ reprise_add_tests(
   property/follower.test.cpp
   property/hostile_rows.test.cpp
   property/index_equivalence.test.cpp
+  property/learned_costs.test.cpp
   property/loss_budget.test.cpp
   property/lossless.test.cpp
   property/ngram_model.test.cpp
