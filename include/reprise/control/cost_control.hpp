@@ -71,8 +71,8 @@ struct CostOptions {
 ///  * Occasionally a length is sent in order to learn its cost: a trial. The loss budget pays only the cost of the pass
 ///    that would have run otherwise, so it does not limit trials. LearnedCurve limits them: the wait after a trial is
 ///    in proportion to its loss.
-///  * In true costs, hostile strategies lost at most 12.9 plain passes in 1,000 in simulations, after 1,500 passes, for
-///    row counts that had been timed. docs/decisions/0006 has the figures.
+///  * In true costs, hostile strategies lost at most 12.0 plain passes in 1,000 in simulations, after 1,500 passes, for
+///    row counts that had been timed. docs/decisions/0011 explains the design.
 ///
 /// Lengths are compared at costs for the context length rounded down to a multiple of 64. The chosen length is checked,
 /// and later charged, at the exact cost for the exact context. If its worst loss is not affordable, the best of the

@@ -38,7 +38,7 @@ namespace reprise::inline v0 {
 ///    that is believed, and optimistic_costs() returns the lowest plausible costs. No cost is excluded from trials. The
 ///    wait after a trial is in proportion to its loss.
 ///
-/// The curve uses integers only, takes 4.6 KB and never allocates. learn() refits the curve after each of the first 512
+/// The curve uses integers only, takes 4.8 KB and never allocates. learn() refits the curve after each of the first 512
 /// times, after each change, and after every sixteenth time. Threads: one at a time.
 class LearnedCurve {
  public:
