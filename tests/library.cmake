@@ -203,6 +203,7 @@ reprise_add_tests(
   property/exact_sampling.test.cpp
   property/follower.test.cpp
   property/index_equivalence.test.cpp
+  property/learned_costs.test.cpp
   property/loss_budget.test.cpp
   property/lossless.test.cpp
   property/missing_times.test.cpp

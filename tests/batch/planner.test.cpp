@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -438,6 +439,32 @@ TEST(BatchPlanner, AFailedSequenceCountsAsPlain) {
 }
 
 // ---- learned costs -----------------------------------------------------------------------------------------------
+
+TEST(BatchPlanner, DraftsAgainAfterPassesThatWereFarTooSlow) {
+  // Passes with a draft take 30 times as long at first, as while kernels are compiled.
+  BatchPlanner planner;
+  Drafts drafts;
+  drafts.chain({95, 90, 85, 80});
+  const CostCurve curve = CostCurve::linear(0.1);
+  std::size_t drafted = 0;
+  for (int pass = 0; pass < 1000; ++pass) {
+    const BatchPlan plan = planner.plan(drafts.entries());
+    const std::array<std::size_t, 1> committed = {1 + plan.drafted};
+    const double slow = pass < 200 && plan.drafted > 0 ? 30 : 1;
+    const double time = 1e7 * slow * curve.cost({1, plan.rows, 100}) / cost_one;
+    planner.learn(committed, std::chrono::nanoseconds(static_cast<std::int64_t>(time)));
+    if (pass >= 600) drafted += plan.drafted;
+  }
+  EXPECT_GE(drafted, 4 * 400 * 95 / 100) << "all four tokens in nearly every pass";
+}
+
+TEST(BatchPlanner, StartsFromAssumedCostsAndGivesThemBack) {
+  BatchPlanner planner;
+  planner.assume(4, CostPrior::gpu_batch_1());
+  EXPECT_EQ(planner.learned(4).prior(), CostPrior::gpu_batch_1());
+  EXPECT_EQ(planner.learned(7).prior(), CostPrior::gpu_batch_1()) << "the same power of two";
+  EXPECT_TRUE(planner.learned(1).prior().empty());
+}
 
 /// Decodes 600 passes of sequences that nearly always follow the draft, timed by `curve`. Returns the mean number of
 /// drafted rows of the last 300.

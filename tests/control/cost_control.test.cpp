@@ -530,7 +530,7 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
                           static_cast<std::uint64_t>(control->throughput()) << 8);
     }
   }
-  EXPECT_EQ(hash, 4271334041665475636U);
+  EXPECT_EQ(hash, 11578526604157068802U);
 }
 
 }  // namespace

@@ -153,14 +153,13 @@ TEST(LearnedCurveWithPrior, IsNotRescaledByTheFirstPlainTimes) {
 TEST(LearnedCurveWithPrior, ComesBackIfTheFirstPlainPassWasFarTooSlow) {
   LearnedCurve curve(linear(0.3));
   curve.learn(1, true, exactly(40));
-  curve.learn(5, false, exactly(2.2));  // less than half of the plain time, which is forgotten
-  for (std::size_t rows = 2; rows <= 64; ++rows) EXPECT_EQ(curve.cost(rows), linear(0.3).cost(rows)) << rows;
-  curve.learn(1, true, exactly(40));
-  for (int i = 0; i < 2; ++i) curve.learn(9, false, exactly(40 * 9));
-  for (int i = 0; i < 2; ++i) curve.learn(17, false, exactly(40 * 17));
-  EXPECT_GT(cost(curve, 30), 25) << "corrected as a whole";
-  curve.learn(5, false, exactly(2.2));
-  for (std::size_t rows = 2; rows <= 64; ++rows) EXPECT_EQ(curve.cost(rows), linear(0.3).cost(rows)) << rows;
+  for (int i = 0; i < 2; ++i) curve.learn(5, false, exactly(2.2));
+  for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
+  for (int i = 0; i < 20; ++i)
+    for (const std::size_t rows : {1U, 5U, 9U, 17U})
+      curve.learn(rows, rows == 1, exactly(1 + 0.3 * static_cast<double>(rows - 1)));
+  for (const std::size_t rows : {5U, 9U, 17U})
+    EXPECT_NEAR(cost(curve, rows) / (1 + 0.3 * static_cast<double>(rows - 1)), 1, 0.1) << rows;
 }
 
 TEST(LearnedCurveWithPrior, IsDoubtedAfterAWhileWithoutTimes) {
@@ -190,7 +189,7 @@ TEST(LearnedCurveWithPrior, DoesNotStayWrong) {
     for (const CostPrior& prior : {CostPrior::gpu_batch_1(), CostPrior::cpu_quantised(), linear(2)}) {
       const LearnedCurve curve = after(LearnedCurve(prior), 6000, engine, 33);
       for (std::size_t rows = 1; rows <= 33; ++rows)
-        EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.06) << engine.name << " " << rows;
+        EXPECT_NEAR(cost(curve, rows) / testing::plausible_cost(engine, rows), 1, 0.06) << engine.name << " " << rows;
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,10 @@ namespace reprise::testing {
 /// Returns the expected cost of a pass, in plain passes.
 inline double cost(const LearnedCurve& curve, std::size_t rows) {
   return static_cast<double>(curve.cost(rows)) / cost_one;
+}
+/// Returns the cost of an engine, limited to the costs that a learned curve can have: 1.5 plain passes for each row.
+inline double plausible_cost(const SimulatedEngine& engine, std::size_t rows) {
+  return std::min(engine.cost(rows), 1.5 * static_cast<double>(rows));
 }
 /// Returns the time of a pass of this cost, without noise. A plain pass takes 10 ms.
 inline std::chrono::nanoseconds exactly(double plain_passes) {

@@ -74,7 +74,7 @@ namespace reprise::inline v0 {
 /// changes with each pass.
 ///
 /// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 1.4
-/// KB of counts, 56 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
+/// KB of counts, 62 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
 /// 2 bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
   using Rate = detail::Rate;
@@ -106,6 +106,12 @@ class BatchPlanner {
     if (!cost_.reserve()) narrowed.max_nodes = 0;
     if (narrowed.max_nodes == 0) return narrowed;
     cost_.prepare(plain);
+    if (cost_.may_try()) {
+      // A trial needs a draft, whatever its cost is believed to be.
+      narrowed.min_path_probability =
+          std::max(asked.min_path_probability, detail::least_worthwhile(detail::rate_one, cost_one / 4));
+      return narrowed;
+    }
     const std::size_t limit = row_limit(plain.rows, options_.max_rows);
     const std::int64_t allowance = losses_.allowance();
     bool may_pay = false;
@@ -136,7 +142,18 @@ class BatchPlanner {
     offered_.clear();
     if (!grow(entries.size()) || !nodes_.resize(entries.size(), 0)) return shrink(0);
     cost_.prepare(plain_);
+    trial_ = 0;
+    const bool may_try = cost_.may_try();
+    if (may_try) cost_.be_optimistic(true);
     offered_.count(entries, bounds());
+    if (may_try) {
+      const detail::PlanTerms terms{.cost = cost_,
+                                    .allowance = detail::most_rate,
+                                    .price = price(),
+                                    .row_limit = row_limit(plain_.rows, options_.max_rows)};
+      if (!offered_.any_sampled()) trial_ = cost_.trial(detail::choose_rows(offered_, terms).rows);
+      cost_.be_optimistic(false);
+    }
     if (offered_.any_replayed() && !entries.empty()) prepare_replays();
     return shrink(options_.max_rows);
   }
@@ -146,6 +163,7 @@ class BatchPlanner {
   /// exceed `rows` already, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
+    instead_.reset();
     losses_.cancel();
     if (plain_.sequences == 0) losses_.close();
     if (nodes_.empty())
@@ -171,14 +189,23 @@ class BatchPlanner {
     pace_.add(tokens, std::int64_t{cost_one} * sequences);
     // In units of plain passes, each of which gives one token to every sequence.
     const std::int64_t saved = (static_cast<std::int64_t>(tokens) - sequences) * cost_one / sequences;
-    const std::int64_t loss = paid_ == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, paid_) + cost_one) - cost_one;
-    losses_.settle(loss - saved, replay(committed));
-    cost_.learn(paid_, time);
+    const std::size_t charged = instead_.value_or(paid_);  // a trial is charged as the pass that it replaced
+    const std::int64_t loss =
+        charged == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, charged) + cost_one) - cost_one;
+    losses_.settle(loss - saved, instead_ ? 0 : replay(committed));
+    cost_.learn(paid_, time, contexts_ / std::max<std::size_t>(plain_.sequences, 1), instead_);
     last_paid_ = paid_;
   }
 
   /// Returns the recent throughput: tokens per sequence in the time of one plain pass, in 1/65,536.
   [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
+  /// Returns the curve that is learned from batches of about `sequences` sequences: there is one for each power of two.
+  /// One drafted row of the curve represents `sequences` / 8 drafted rows, rounded down to a power of two, but at least
+  /// 1. LearnedCurve::prior() of the result can be saved with save_costs(); use a name for each number of sequences.
+  [[nodiscard]] const LearnedCurve& learned(std::size_t sequences) const noexcept { return cost_.learned(sequences); }
+  /// Starts the curve of batches of about `sequences` sequences again, from assumed costs in the rows of learned(). Has
+  /// no effect if a curve was given.
+  void assume(std::size_t sequences, const CostPrior& prior) noexcept { cost_.assume(sequences, prior); }
   /// Returns the budget that limits the losses: the shared one, or the planner's own.
   [[nodiscard]] const LossBudget& loss_budget() const noexcept { return losses_.budget(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -248,6 +275,8 @@ class BatchPlanner {
       guarded = true;
     }
     best.guarded = best.guarded || guarded;
+    // The loss budget does not limit trials: LearnedCurve::may_try() does.
+    if (trial_ > 0 && plain_.rows + trial_ <= rows) instead_ = std::exchange(best.rows, trial_);
     detail::share_rows(offered_, best.rows, turn_, {nodes_.data(), nodes_.size()});
     paid_ = best.rows;
     return {.nodes = {nodes_.data(), nodes_.size()},
@@ -314,7 +343,9 @@ class BatchPlanner {
   PassShape plain_{0, 0, 0};
   std::size_t contexts_ = 0;  // sum of the contexts
   std::size_t other_rows_ = 0;
-  std::size_t paid_ = 0;  // drafted rows
+  std::size_t paid_ = 0;                // drafted rows
+  std::size_t trial_ = 0;               // drafted rows of the trial that is due; 0: none
+  std::optional<std::size_t> instead_;  // in a trial: the drafted rows that would have been sent otherwise
   detail::OfferedNodes offered_;
   Buffer<std::uint32_t> nodes_;
 };

@@ -67,13 +67,12 @@ struct CostOptions {
 ///    passes run between two timed plain passes, or 16 while drafting seems to lose. This holds while plain passes are
 ///    timed.
 ///  * The loss bound is not guaranteed. To cover the error of learned costs, each drafted pass is charged more than its
-///    learned cost. The addition is LearnedCurve::margin() if its row count is trusted and the pass was timed, and at
-///    least 1/32 otherwise.
+///    learned cost: LearnedCurve::margin() if the cost of its row count is trusted, and 1/32 otherwise.
 ///  * Occasionally a length is sent in order to learn its cost: a trial. The loss budget pays only the cost of the pass
 ///    that would have run otherwise, so it does not limit trials. LearnedCurve limits them: the wait after a trial is
 ///    in proportion to its loss.
-///  * In true costs, hostile strategies lost at most 12.9 plain passes in 1,000 in simulations, after 1,500 passes, for
-///    row counts that had been timed. docs/decisions/0006 has the figures.
+///  * In true costs, hostile strategies lost at most 12.0 plain passes in 1,000 in simulations, after 1,500 passes, for
+///    row counts that had been timed. docs/decisions/0011 explains the design.
 ///
 /// Lengths are compared at costs for the context length rounded down to a multiple of 64. The chosen length is checked,
 /// and later charged, at the exact cost for the exact context. If its worst loss is not affordable, the best of the
@@ -132,6 +131,8 @@ class CostControl {
       with_policy([&](const auto& policy) {
         detail::CostTable scratch;  // NOLINT(*-member-init)
         step = costs_at(policy, room.plain, scratch).least_step;
+        // A trial needs a draft, whatever its cost is believed to be.
+        if (policy.may_try()) step = std::min(step, cost_one / 4);
       });
     narrowed.min_path_probability =
         std::max(asked.min_path_probability, detail::least_worthwhile(throughput_.rate(), step));
@@ -253,8 +254,7 @@ class CostControl {
     }
     const Cost plain = known.exact(policy, room.plain, 0, room.plain.context);
     const auto worst_loss = [&](std::size_t drafted) {
-      const PassShape shape{room.plain.sequences, room.plain.rows + drafted, room.plain.context};
-      const Cost sent = policy.reserved(shape, known.exact(policy, room.plain, drafted, room.plain.context));
+      const Cost sent = known.exact(policy, room.plain, drafted, room.plain.context);
       if (sent == std::numeric_limits<Cost>::max()) return std::int64_t{sent};  // saturated: the true cost is unknown
       return losses_.worst(std::int64_t{sent} - plain + options_.rollback, room.replayed ? replays[drafted] : 0);
     };
@@ -345,20 +345,12 @@ class CostControl {
         learned_.tried(report.sent.rows, otherwise - rollback - std::exchange(replay, 0), *report.time);
         loss += otherwise;
       } else {
-        loss += charged_by(policy, sent, report);
+        loss += policy.charged(sent, report.sent.rows);
       }
     }
     instead_.reset();
     losses_.settle(loss, replay, report.last);
   }
-  static std::int64_t charged_by(const ToldCost& policy, Cost sent, const PassReport&) noexcept {
-    return policy.charged(sent);
-  }
-  static std::int64_t charged_by(const LearnedCost& policy, Cost sent, const PassReport& report) noexcept {
-    if (!report.time || report.sent.sequences != 1) return policy.charged(sent);
-    return policy.charged(sent, report.sent.rows, *report.time);
-  }
-
   /// Decides whether the next round asks the strategy for a draft. While asking costs more than the drafts save, only
   /// one round in 16 asks.
   void weigh_drafting(std::int64_t more, std::size_t committed) noexcept {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/control/cost_prior.hpp"
 #include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
@@ -34,7 +35,7 @@ namespace reprise::inline v0::detail {
 ///
 /// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows, but
 /// at least 1. The quotient is rounded down to a power of two. In batches of 8 or more, the curve thus reaches up to
-/// about 8 drafted rows for each sequence. Memory: 4.3 KB for each power of two up to 4,096 sequences, and 12 bytes
+/// about 8 drafted rows for each sequence. Memory: 4.8 KB for each power of two up to 4,096 sequences, and 12 bytes
 /// for each of `most` drafted rows. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
@@ -56,7 +57,7 @@ class BatchCost {
     // Larger numbers mean nothing, and would overflow.
     plain.sequences = std::clamp<std::size_t>(plain.sequences, 1, most_sequences);
     plain.rows = std::min(plain.rows, most_sequences << 10);
-    plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
+    plain.context = !told_ || told_->depends_on_context() ? rounded_context(plain.context) : 0;
     const bool same =
         plain.sequences == plain_.sequences && plain.rows == plain_.rows && plain.context == plain_.context;
     if (same && (told_ || learned().revision() == revision_)) return;
@@ -78,7 +79,7 @@ class BatchCost {
     return std::int64_t{sent} - std::int64_t{exact_cost(plain.rows, plain.context)};
   }
   /// Returns the extra cost of the next pass if it has `rows` rows because of replays, at its exact context. Learned
-  /// costs do not depend on the context.
+  /// costs are those of the prepared context.
   [[nodiscard]] std::int64_t exact_replay(std::size_t rows, std::size_t context) const noexcept {
     return std::max<std::int64_t>(0, std::int64_t{exact_cost(rows, context)} - exact_cost(plain_.sequences, context));
   }
@@ -135,23 +136,47 @@ class BatchCost {
 
   /// Returns the largest number of drafted rows that the times learned so far allow; unlimited if a curve was given.
   [[nodiscard]] std::size_t explored_rows() const noexcept {
-    return told_ ? unlimited : learned_cost().explored_rows();
+    return told_ ? unlimited : (learned().explored_rows() - 1) * unit(plain_.sequences);
   }
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
   /// would be skipped, in plain passes.
   [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossBudget& budget) const noexcept {
-    return !told_ && learned_cost().should_probe_plain(gain, budget);
+    return !told_ && LearnedCost(learned()).should_probe_plain(gain, budget);
   }
   /// Returns the cost that the loss budget is charged for a pass with a draft.
   [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
     return told_ ? ToldCost::charged(cost) : LearnedCost::charged(cost);
   }
-  /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time`. Has no effect if a curve
-  /// was given, or if the plain pass does not have exactly one row per sequence.
-  void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time) noexcept {
-    if (told_ || plain_.rows != plain_.sequences) return;
-    const std::size_t run = drafted == 0 ? 0 : width(plain_.rows + drafted) - plain_.rows;
-    learned_[class_of(plain_.sequences)].learn(1 + steps(run), drafted == 0, time, plain_.context);
+  /// Returns true if a trial is due: a pass that is sent in order to learn its cost.
+  [[nodiscard]] bool may_try() const noexcept { return learns() && learned().may_try(); }
+  /// Replaces the costs of the prepared pass by the lowest plausible ones, or by the expected ones again.
+  void be_optimistic(bool optimistic) noexcept { read(optimistic); }
+  /// Returns the number of drafted rows of the trial whose best length at optimistic costs is `best`. Returns 0 if
+  /// there is none.
+  [[nodiscard]] std::size_t trial(std::size_t best) const noexcept {
+    if (best == 0 || !learned().uncertain(row_of(best))) return 0;
+    for (std::size_t k = 1; k < best; ++k)
+      if (learned().telling(row_of(k), learned().cost(row_of(k), plain_.context))) return k;
+    return best;
+  }
+  /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time` at `context`. `instead`: for
+  /// a trial, the number of drafted rows that would have been sent otherwise. Has no effect if a curve was given, or if
+  /// the plain pass does not have exactly one row per sequence.
+  void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time, std::size_t context,
+             std::optional<std::size_t> instead) noexcept {
+    if (!learns()) return;
+    LearnedCurve& curve = learned_[class_of(plain_.sequences)];
+    if (instead && time) curve.tried(row_of(drafted), costs_[*instead], *time);
+    curve.learn(row_of(drafted), drafted == 0, time, context);
+  }
+  /// Returns the curve of batches of about `sequences` sequences.
+  [[nodiscard]] const LearnedCurve& learned(std::size_t sequences) const noexcept {
+    return learned_[class_of(std::max<std::size_t>(sequences, 1))];
+  }
+  /// Replaces the curve of batches of about `sequences` sequences by one with assumed costs.
+  void assume(std::size_t sequences, const CostPrior& prior) noexcept {
+    learned_[class_of(std::max<std::size_t>(sequences, 1))] = LearnedCurve(prior);
+    plain_.rows = unlimited;  // matches no pass
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return costs_.memory_bytes() + logs_.memory_bytes() + replays_.memory_bytes() + (told_ ? told_->memory_bytes() : 0);
@@ -167,21 +192,24 @@ class BatchCost {
   static std::size_t unit(std::size_t sequences) noexcept {
     return std::max<std::size_t>(1, std::bit_floor(sequences) / 8);
   }
-  [[nodiscard]] std::size_t steps(std::size_t drafted) const noexcept {
+  /// Returns true if the prepared pass can be learned from.
+  [[nodiscard]] bool learns() const noexcept { return !told_ && plain_.rows == plain_.sequences; }
+  /// Returns the row count of the learned curve that represents a pass with `drafted` drafted rows.
+  [[nodiscard]] std::size_t row_of(std::size_t drafted) const noexcept {
+    const std::size_t run = drafted == 0 ? 0 : width(plain_.rows + drafted) - plain_.rows;
     const std::size_t rows = unit(plain_.sequences);
-    return (drafted + rows - 1) / rows;
+    return 1 + (run + rows - 1) / rows;
   }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_[class_of(plain_.sequences)]; }
-  [[nodiscard]] LearnedCost learned_cost() const noexcept { return LearnedCost(learned(), unit(plain_.sequences)); }
   /// Returns `context` with all bits cleared except the three leading ones.
   static std::size_t rounded_context(std::size_t context) noexcept {
     const std::size_t third_bit = std::max<std::size_t>(1, std::bit_floor(context) / 4);
     return context - context % third_bit;
   }
 
-  void read() noexcept {
+  void read(bool optimistic = false) noexcept {
     if (!reserved()) return;
-    read_costs();
+    read_costs(optimistic);
     const std::uint64_t sequences = plain_.sequences;
     const std::int64_t first = fixed_ln(time(0));
     std::uint64_t tokens = sequences;  // tokens of the pass with the highest throughput
@@ -202,12 +230,12 @@ class BatchCost {
     for (std::size_t k = 1; k <= worthwhile_; ++k)
       least_step_ = std::min<std::int64_t>(least_step_, std::max(0, logs_[k] - logs_[k - 1]));
   }
-  void read_costs() noexcept {
+  void read_costs(bool optimistic) noexcept {
     const std::span<Cost> costs(costs_.data(), most_ + 1);
     if (told_) {
       ToldCost(*told_).costs(plain_, costs);
     } else {
-      learned_cost().costs({1, 1, plain_.context}, costs);
+      read_learned(costs, optimistic);
     }
     if (widths_.empty()) return;
     for (std::size_t k = 0; k <= most_; ++k) {
@@ -216,6 +244,23 @@ class BatchCost {
       costs[k] = run <= most_ ? costs[run]
                  : told_      ? told_->cost({plain_.sequences, plain_.rows + run, plain_.context})
                               : costs[most_];
+    }
+  }
+  /// Reads learned costs, interpolated linearly between the row counts of the curve.
+  void read_learned(std::span<Cost> costs, bool optimistic) const noexcept {
+    std::array<Cost, LearnedCurve::most_rows + 1> rows;  // NOLINT(*-member-init): filled by the next call
+    if (optimistic)
+      learned().optimistic_costs(1, plain_.context, rows);
+    else
+      learned().costs(1, plain_.context, rows);
+    const auto at = [&](std::size_t i) -> std::int64_t {
+      return i < rows.size() ? rows[i] : learned().cost(1 + i, plain_.context);
+    };
+    const std::size_t unit = this->unit(plain_.sequences);
+    for (std::size_t k = 0; k < costs.size(); ++k) {
+      const std::int64_t low = at(k / unit);
+      const std::int64_t more = k % unit == 0 ? 0 : at(k / unit + 1) - low;
+      costs[k] = static_cast<Cost>(low + more * static_cast<std::int64_t>(k % unit) / static_cast<std::int64_t>(unit));
     }
   }
   /// Returns the cost of a pass of the prepared number of sequences with `rows` rows in total, at this exact context.
