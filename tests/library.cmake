@@ -58,7 +58,6 @@ reprise_add_layer_tests(
   hit_rate
   isotonic
   match_weight
-  path_products
   token_calibrator
 )
 reprise_add_layer_tests(
@@ -122,6 +121,7 @@ reprise_add_layer_tests(
   draft_length
   learned_curve
   loss_budget
+  path_products
 )
 reprise_add_layer_tests(
   loop

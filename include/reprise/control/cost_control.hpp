@@ -14,14 +14,12 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/cost_prior.hpp"
 #include "reprise/control/detail/cost_policy.hpp"
-#include "reprise/control/detail/cost_table.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/evidence/detail/claim_calibrator.hpp"
-#include "reprise/evidence/detail/path_products.hpp"
 
 namespace reprise::inline v0 {
 

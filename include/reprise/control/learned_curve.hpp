@@ -13,7 +13,6 @@
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/cost_prior.hpp"
-#include "reprise/control/detail/row_fit.hpp"
 #include "reprise/control/detail/timed_passes.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 
@@ -25,8 +24,7 @@ namespace reprise::inline v0 {
 ///  * Samples: the plain pass and each row count keep their last samples, in units of a reference time. A cost is the
 ///    value of the row count divided by the value of the plain pass. So no old sample outlives the new ones, and no
 ///    single sample is believed.
-///  * Bounds: a cost of n rows lies between 1 and 1.5 n. A pass that costs more than n never pays, whatever its cost
-///  is.
+///  * Bounds: a cost of n rows lies between 1 and 1.5 n. A pass that costs more than n never pays.
 ///  * Context: two slopes describe the rise of the plain time for each token, and of a cost for each row and token.
 ///  * Assumed costs: RowFit smooths the costs, or their differences from the costs of a CostPrior. An assumed row count
 ///    without samples costs its assumed cost plus the difference on the line. After a change of the plain time or of a
@@ -103,8 +101,7 @@ class LearnedCurve {
   /// plain passes. A probe is nearly free if the draft is worth little, so probes wait for such a draft. Each timed
   /// pass saves 1/256 of a plain pass for the next probe, or more while few plain times are known. The result is true
   /// once 256 timed passes (16 if `closely` is true) have followed the last timed plain pass. It is false before the
-  /// first timed pass. An engine may not time some plain passes, or none: a missing time delays the next probe by 32
-  /// timed passes, and the second one in a row by twice as many.
+  /// first timed pass. A missing plain time delays the next probe by 32 timed passes, and a second one by 64.
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely) const noexcept {
     if (passes_ == 0) return false;
     if (untimed_plain_ > 0 && passes_ - last_plain_ < std::uint32_t{16} << untimed_plain_) return false;
@@ -197,7 +194,7 @@ class LearnedCurve {
  private:
   using Row = detail::RecentSamples;
   using TimeScale = detail::Fixed<8>;                  // nanoseconds in steps of 2^-8
-  static constexpr std::uint32_t half_life = 128;      // passes after which half of a high cost is no longer believed
+  static constexpr std::uint32_t half_life = 128;      // passes that halve the believed part of a high cost
   static constexpr std::uint32_t shortest_wait = 128;  // passes between trials for each plain pass lost
   static constexpr std::uint32_t longest_wait = 256;
   static constexpr std::uint32_t least_sample = cost_one / 256;
@@ -227,7 +224,6 @@ class LearnedCurve {
     const std::uint64_t beyond = std::min<std::size_t>(rows - 1 - i, 1 << 10) * slope_;
     return bounded(static_cast<std::int64_t>(fitted_[i] + beyond) + rise(rows, distance), rows - 1);
   }
-  /// Returns the rise of the cost of `rows` rows over `distance` tokens of context.
   [[nodiscard]] std::int64_t rise(std::size_t rows, std::int64_t distance) const noexcept {
     return slope_per_row_.rise(row_tokens(rows, distance));
   }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <span>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 namespace reprise::inline v0 {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 namespace reprise::inline v0 {
 

@@ -13,7 +13,6 @@
 #include "reprise/draft/detail/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
-#include "reprise/draft/detail/next_token_lists.hpp"
 #include "reprise/draft/detail/shown_rows.hpp"
 #include "reprise/draft/detail/voters.hpp"
 #include "reprise/draft/ngram_options.hpp"

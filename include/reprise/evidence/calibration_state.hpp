@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 namespace reprise::inline v0 {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 namespace reprise::testing {
 

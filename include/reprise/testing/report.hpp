@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 namespace reprise::testing {
 

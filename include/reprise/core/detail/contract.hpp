@@ -13,7 +13,12 @@
 ///
 /// Every translation unit of a program must use the same setting.
 
-#include "reprise/core/detail/language.hpp"
+// One message, first of all. Without it, an older language gives thousands of lines of errors. So headers that include
+// no other header of the library include this one.
+#if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
+#error reprise needs C++20: compile with -std=c++20 (/std:c++20)
+#include <reprise needs C++20>  // a missing file stops compilers that go on after #error
+#endif
 
 #if !defined(REPRISE_CONTRACTS)
 #define REPRISE_CONTRACTS 0

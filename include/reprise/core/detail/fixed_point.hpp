@@ -4,7 +4,7 @@
 #include <concepts>
 #include <cstdint>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 /// \file The common fixed-point scales of this library, and named operations instead of bare shifts. Numbers remain
 /// plain integers, so a scale costs nothing at run time and the caller chooses the width.

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <span>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 /// \file Numbers and checksums in the bytes of a corpus.
 

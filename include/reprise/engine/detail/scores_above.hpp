@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 namespace reprise::inline v0::detail {
 

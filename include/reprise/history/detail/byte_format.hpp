@@ -8,7 +8,7 @@
 #include <span>
 #include <type_traits>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 /// \file Numbers and checksums in the bytes of a snapshot.
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "reprise/core/detail/language.hpp"
+#include "reprise/core/detail/contract.hpp"
 
 namespace reprise::inline v0::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/evidence/detail/path_products.hpp"
+#include "reprise/control/detail/cost_policy.hpp"
 
 #include <gtest/gtest.h>
 
