@@ -51,8 +51,17 @@ int main() {
   std::printf("tokens per pass: %.2f with this curve, %.2f if each row costs half a pass, %.2f with a prior\n", told,
               dear, assumed);
 
+  // A scheduler of your own can learn the costs by itself. Save learned.prior(), and begin the next start from it.
+  reprise::LearnedCurve learned(reprise::CostPrior::gpu_batch_1());
+  for (int pass = 0; pass < 20; ++pass) {
+    learned.learn(1, true, std::chrono::milliseconds(10));
+    learned.learn(9, false, std::chrono::milliseconds(13));
+  }
+  std::printf("learned: a pass of 9 rows costs %.2f plain passes\n",
+              static_cast<double>(learned.cost(9)) / static_cast<double>(reprise::cost_one));
+
   // Rows that only some widths allow, for captured graphs: the draft is cut to one of them, or padded.
   const reprise::Capabilities graphs{.allowed_widths = reprise::AllowedWidths{1, 4, 8}};
   std::printf("%zu widths\n", graphs.allowed_widths.values().size());
-  return told > dear && assumed > 1 && !budget.strained() ? 0 : 1;
+  return told > dear && assumed > 1 && learned.cost(9) > learned.cost(2) && !budget.strained() ? 0 : 1;
 }

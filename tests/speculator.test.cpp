@@ -7,8 +7,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "reprise/control/cost_control.hpp"
@@ -250,39 +253,30 @@ TEST(Speculator, SharesTheLossBudgetOfItsTenant) {
   EXPECT_GT(other.debt(), 0);
 }
 
-TEST(Speculator, GivesBackWhatItHasReservedForAPassThatDoesNotRun) {
+TEST(Speculator, ReservesForAPassUntilItIsKnownWhatBecameOfIt) {
   std::vector<Token> prompt;
   for (Token i = 0; i < 60; ++i) prompt.push_back(i % 10);
   const Limits limits;
-  LossBudget budget;
-  Speculator speculator(NgramOptions(), CostOptions{.curve = CostCurve::linear(0.1), .loss_budget = &budget});
-  ASSERT_TRUE(speculator.begin(prompt));
-  const auto plan = [&] {
-    speculator.propose(limits);
-    const auto pass = speculator.plan();
+  const auto debt_after = [&](const std::function<void(std::optional<Speculator>&, const Pass&)>& act) {
+    LossBudget budget;
+    std::optional<Speculator> speculator(std::in_place, NgramOptions(),
+                                         CostOptions{.curve = CostCurve::linear(0.1), .loss_budget = &budget});
+    EXPECT_TRUE(speculator->begin(prompt));
+    speculator->propose(limits);
+    const auto pass = speculator->plan();
     EXPECT_NEAR(static_cast<double>(budget.reserved()), 0.1 * cost_one * static_cast<double>(pass->drafted), 1);
     EXPECT_GT(budget.reserved(), 0);
-    return pass->ticket;
+    act(speculator, *pass);
+    EXPECT_EQ(budget.reserved(), 0);
+    return budget.debt();
   };
-  ASSERT_TRUE(speculator.cancel(plan()));
-  EXPECT_EQ(budget.reserved(), 0) << "cancel";
-  plan();
-  ASSERT_TRUE(speculator.append(std::vector<Token>{0}));
-  EXPECT_EQ(budget.reserved(), 0) << "append";
-  plan();
-  ASSERT_TRUE(speculator.begin(prompt));
-  EXPECT_EQ(budget.reserved(), 0) << "begin";
-  plan();
-  speculator.finish();
-  EXPECT_EQ(budget.reserved(), 0) << "finish";
-  {
-    Speculator gone(NgramOptions(), CostOptions{.curve = CostCurve::linear(0.1), .loss_budget = &budget});
-    ASSERT_TRUE(gone.begin(prompt));
-    gone.propose(limits);
-    ASSERT_TRUE(gone.plan());
-    EXPECT_GT(budget.reserved(), 0);
-  }
-  EXPECT_EQ(budget.reserved(), 0) << "destroyed";
+  using Slot = std::optional<Speculator>;
+  EXPECT_EQ(debt_after([](Slot& slot, const Pass& pass) { EXPECT_TRUE(slot->cancel(pass.ticket)); }), 0)
+      << "a cancelled pass loses nothing";
+  // Nobody reports what became of these passes, so they count as lost.
+  EXPECT_GT(debt_after([](Slot& slot, const Pass&) { EXPECT_TRUE(slot->append(std::vector<Token>{0})); }), 0);
+  EXPECT_GT(debt_after([&](Slot& slot, const Pass&) { EXPECT_TRUE(slot->begin(prompt)); }), 0);
+  EXPECT_GT(debt_after([](Slot& slot, const Pass&) { slot.reset(); }), 0);
 }
 
 TEST(Speculator, HoldsNothingOfTheBudgetAfterTheEnd) {

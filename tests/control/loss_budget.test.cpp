@@ -181,7 +181,7 @@ TEST(LossBudget, IsNotSpentTwiceByThreads) {
 TEST(LossAccount, GivesBackWhatItHasReserved) {
   LossBudget budget;
   {
-    LossAccount account(LossBudget(), &budget);
+    detail::LossAccount account(LossBudget(), &budget);
     ASSERT_TRUE(account.change(2 * cost_one));
     ASSERT_TRUE(account.change(3 * cost_one)) << "instead of the first plan";
     EXPECT_EQ(budget.reserved(), 3 * cost_one);
@@ -198,24 +198,25 @@ TEST(LossAccount, GivesBackWhatItHasReserved) {
 TEST(LossAccount, CountsAPlannedPassThatIsNotReportedAsLost) {
   const auto debt_after = [](auto&& end) {
     LossBudget budget;
-    LossAccount account(LossBudget(), &budget);
+    detail::LossAccount account(LossBudget(), &budget);
     EXPECT_TRUE(account.change(2 * cost_one));
     end(account);
     EXPECT_EQ(budget.reserved(), 0);
     account.abandon();
     return budget.debt();
   };
-  EXPECT_EQ(debt_after([](LossAccount& account) { account.abandon(); }), 2 * cost_one) << "once, and without a leak";
-  EXPECT_EQ(debt_after([](LossAccount& account) { account.close(); }), 2 * cost_one);
-  EXPECT_EQ(debt_after([](LossAccount& account) { account.share(nullptr); }), 2 * cost_one);
-  EXPECT_EQ(debt_after([](LossAccount& account) { account = LossAccount(); }), 2 * cost_one);
-  EXPECT_EQ(debt_after([](LossAccount& account) { account.cancel(); }), 0);
+  EXPECT_EQ(debt_after([](detail::LossAccount& account) { account.abandon(); }), 2 * cost_one)
+      << "once, and without a leak";
+  EXPECT_EQ(debt_after([](detail::LossAccount& account) { account.close(); }), 2 * cost_one);
+  EXPECT_EQ(debt_after([](detail::LossAccount& account) { account.share(nullptr); }), 2 * cost_one);
+  EXPECT_EQ(debt_after([](detail::LossAccount& account) { account = detail::LossAccount(); }), 2 * cost_one);
+  EXPECT_EQ(debt_after([](detail::LossAccount& account) { account.cancel(); }), 0);
 }
 
 TEST(LossAccount, DoesNotLetAGainOffsetTheReplayThatItCauses) {
   constexpr std::int64_t one = cost_one;
   LossBudget budget;
-  LossAccount account(LossBudget(), &budget);
+  detail::LossAccount account(LossBudget(), &budget);
   EXPECT_EQ(account.worst(-2 * one, 3 * one), 3 * one);
   EXPECT_EQ(account.worst(one, 3 * one), 4 * one);
   ASSERT_TRUE(account.change(account.worst(-2 * one, 3 * one)));
@@ -226,13 +227,13 @@ TEST(LossAccount, DoesNotLetAGainOffsetTheReplayThatItCauses) {
 
 TEST(LossAccount, AForkReservesItsReplay) {
   LossBudget budget;
-  LossAccount account(LossBudget(), &budget);
+  detail::LossAccount account(LossBudget(), &budget);
   ASSERT_TRUE(account.change(3 * cost_one));
   account.settle(0, 2 * cost_one);
   EXPECT_TRUE(account.covers_replay());
-  LossAccount first = account;
-  LossAccount second = account;
-  LossAccount third = account;
+  detail::LossAccount first = account;
+  detail::LossAccount second = account;
+  detail::LossAccount third = account;
   EXPECT_TRUE(second.covers_replay());
   EXPECT_FALSE(third.covers_replay()) << "four replays cost more than the burst";
   EXPECT_EQ(budget.reserved(), 6 * cost_one);
@@ -240,7 +241,7 @@ TEST(LossAccount, AForkReservesItsReplay) {
 
 TEST(LossAccount, ChargesAReplayWhenItRuns) {
   LossBudget budget;
-  LossAccount account(LossBudget(), &budget);
+  detail::LossAccount account(LossBudget(), &budget);
   ASSERT_TRUE(account.change(3 * cost_one));
   account.settle(cost_one, cost_one / 2);
   EXPECT_EQ(budget.debt(), cost_one - LossBudget::leak);
@@ -253,7 +254,7 @@ TEST(LossAccount, ChargesAReplayWhenItRuns) {
 TEST(LossAccount, ChargesAReplayAtOnceIfTheSequenceEnds) {
   for (const bool last : {true, false}) {
     LossBudget budget;
-    LossAccount account(LossBudget(), &budget);
+    detail::LossAccount account(LossBudget(), &budget);
     ASSERT_TRUE(account.change(3 * cost_one));
     account.settle(cost_one, cost_one / 2, last);
     if (!last) account.close();
@@ -267,20 +268,20 @@ TEST(LossAccount, ChargesAReplayAtOnceIfTheSequenceEnds) {
 TEST(LossAccount, ForksWithNothingPlanned) {
   LossBudget shared;
   for (LossBudget* const with : {&shared, static_cast<LossBudget*>(nullptr)}) {
-    LossAccount account(LossBudget(), with);
+    detail::LossAccount account(LossBudget(), with);
     ASSERT_TRUE(account.change(3 * cost_one));
     account.settle(cost_one, cost_one / 2);
     ASSERT_TRUE(account.change(2 * cost_one));
-    LossAccount fork = account;
+    detail::LossAccount fork = account;
     EXPECT_EQ(fork.planned(), 0);
     EXPECT_EQ(&fork.budget() == &account.budget(), with != nullptr);
     const std::int64_t before = fork.budget().debt();
     fork.settle(0);
     EXPECT_EQ(fork.budget().debt(), before + cost_one / 2 - LossBudget::leak) << "it runs the replay, too";
     EXPECT_EQ(account.budget().reserved(), 2 * cost_one + cost_one / 2);
-    LossAccount moved = std::move(account);
+    detail::LossAccount moved = std::move(account);
     EXPECT_EQ(moved.budget().reserved(), 2 * cost_one + cost_one / 2);
-    moved = LossAccount();
+    moved = detail::LossAccount();
     EXPECT_EQ(shared.reserved(), 0);
   }
 }

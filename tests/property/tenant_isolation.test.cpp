@@ -388,7 +388,7 @@ class Life {
   TenantHistories::Tenant* other_ = nullptr;
   LossBudget budget_;
   LossBudget other_budget_;
-  LossAccount losses_of_neighbour_;
+  detail::LossAccount losses_of_neighbour_;
   std::size_t vocabulary_ = 0;
   Tokens last_;
   Bytes observed_;

@@ -335,7 +335,7 @@ class BatchPlanner {
   detail::BatchCost cost_;
   Throughput throughput_;  // tokens per sequence in the time of a plain pass
   Throughput pace_;        // tokens per sequence in a pass
-  LossAccount losses_;
+  detail::LossAccount losses_;
   std::size_t turn_ = 0;
   std::size_t last_paid_ = 0;
 

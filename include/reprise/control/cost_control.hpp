@@ -363,7 +363,7 @@ class CostControl {
 
   CostOptions options_;
   detail::Throughput throughput_;
-  LossAccount losses_;
+  detail::LossAccount losses_;
   detail::ClaimCalibrator claims_;
   LearnedCurve learned_{options_.prior};
   std::int64_t gain_ = detail::rate_one;  // mean gain of the rounds that asked the strategy, in plain passes

@@ -12,6 +12,10 @@
 
 namespace reprise::inline v0 {
 
+namespace detail {
+class LossAccount;
+}
+
 /// Limits the loss from drafting, whatever strategies and texts do. With a given cost curve, the passes of one loss
 /// budget together lose at most 10 plain passes in any 1,000, measured in that curve and compared with plain decoding.
 ///
@@ -110,7 +114,7 @@ class LossBudget {
   }
 
  private:
-  friend class LossAccount;
+  friend class detail::LossAccount;
 
   struct State {
     std::int64_t debt = 0;
@@ -151,6 +155,8 @@ class LossBudget {
 
   std::atomic<std::uint64_t> state_{0};
 };
+
+namespace detail {
 
 /// The part of one control in a budget: the reservation for its pass, and the replay that its last pass caused. The
 /// budget is the control's own, or a shared one.
@@ -253,5 +259,7 @@ class LossAccount {
   std::int64_t held_ = 0;     // reserved for the replay
   std::int64_t replay_ = 0;   // cost of the replay, not charged yet
 };
+
+}  // namespace detail
 
 }  // namespace reprise
