@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "clock_spec.hpp"
-#include "reprise/control/cost_prior.hpp"
+#include "reprise/control/cost_curve.hpp"
 #include "reprise/core/capabilities.hpp"
 
 namespace reprise::replay {

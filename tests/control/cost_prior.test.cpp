@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/control/cost_prior.hpp"
+#include "reprise/control/cost_curve.hpp"
 
 #include <gtest/gtest.h>
 

@@ -20,7 +20,6 @@
 namespace reprise::rejection_test {
 namespace {
 
-using reprise::detail::acceptance_probability;
 using reprise::detail::residual_at;
 using reprise::detail::UniformDecisions;
 using reprise::detail::weight_at;
@@ -51,17 +50,6 @@ TEST(Weights, OfTheResidualAreTheExcessOfTheTarget) {
   EXPECT_EQ(residual_at(view(p), view(q), 2), 0.25) << "the drafter does not know this token";
   EXPECT_EQ(residual_at(view(q), view(p), 2), 0.0) << "the target does not know this token";
 }
-TEST(Weights, DecideHowOftenATokenIsAccepted) {
-  const Floats p = {0.5F, 0.25F, 0.25F, 0};
-  const Floats q = {0.25F, 0.5F, 0, 0.25F};
-  EXPECT_EQ(acceptance_probability(view(p), view(q), 0), 1.0);
-  EXPECT_EQ(acceptance_probability(view(p), view(q), 1), 0.5);
-  EXPECT_EQ(acceptance_probability(view(p), view(q), 2), 0.25) << "not drawn from q: as often as p says";
-  EXPECT_EQ(acceptance_probability(view(p), view(q), 3), 0.0);
-  EXPECT_EQ(acceptance_probability(view(p), view(q), -7), 0.0);
-  EXPECT_EQ(acceptance_probability(view(p), view(q), 4), 0.0);
-}
-
 TEST(DrawIndex, FollowsTheRunningSum) {
   const Floats weights = {0, 1, 2, 0, 1, 0};
   EXPECT_EQ(draw_index(weights, 0.0), 1U);

@@ -22,7 +22,6 @@
 namespace reprise::sampling_statistics_test {
 namespace {
 
-using reprise::detail::acceptance_probability;
 using reprise::detail::UniformDecisions;
 
 using Random = testing::SplitMix;

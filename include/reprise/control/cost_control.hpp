@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/cost_prior.hpp"
 #include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"

@@ -12,7 +12,6 @@
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/cost_prior.hpp"
 #include "reprise/control/detail/timed_passes.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 
@@ -21,9 +20,8 @@ namespace reprise::inline v0 {
 /// The cost curve of one engine, learned from the times of its passes. CostControl learns it from passes of one
 /// sequence; BatchPlanner keeps one curve for each range of batch sizes. docs/decisions/0011 explains the design.
 ///
-///  * Samples: the plain pass and each row count keep their last samples, in units of a reference time. A cost is the
-///    value of the row count divided by the value of the plain pass. So no old sample outlives the new ones, and no
-///    single sample is believed.
+///  * Samples: the plain pass keeps its last samples in units of a reference time, and each row count keeps its last
+///    samples in units of the plain time. So no old sample outlives the new ones, and no single sample is believed.
 ///  * Bounds: a cost of n rows lies between 1 and 1.5 n. A pass that costs more than n never pays.
 ///  * Context: two slopes describe the rise of the plain time for each token, and of a cost for each row and token.
 ///  * Assumed costs: RowFit smooths the costs, or their differences from the costs of a CostPrior. An assumed row count

@@ -89,18 +89,6 @@ template <class Number, std::size_t target_extent, std::size_t drafter_extent>
   return p > q ? p - q : WeightOf<Number>{};
 }
 
-/// Returns min(1, p(x) / q(x)), or p(x) if q(x) is zero.
-template <class Number, std::size_t target_extent, std::size_t drafter_extent>
-[[nodiscard]] WeightOf<Number> acceptance_probability(std::span<const Number, target_extent> target,
-                                                      std::span<const Number, drafter_extent> drafter, Token token) {
-  const auto x = static_cast<std::size_t>(token);  // a negative token becomes a huge index
-  const WeightOf<Number> one(1);
-  const WeightOf<Number> p = weight_at(target, x);
-  const WeightOf<Number> q = weight_at(drafter, x);
-  const WeightOf<Number> whole = q > WeightOf<Number>{} ? q : one;
-  return p < whole ? p / whole : one;
-}
-
 /// Returns the sum of weight(0) ... weight(size - 1).
 template <class Weight>
 [[nodiscard]] auto total_weight(std::size_t size, Weight&& weight) {

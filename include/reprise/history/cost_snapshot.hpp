@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "reprise/control/cost_prior.hpp"
+#include "reprise/control/cost_curve.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/history/snapshot.hpp"
 

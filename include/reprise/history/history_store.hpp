@@ -11,11 +11,14 @@
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/history/detail/history_types.hpp"
 #include "reprise/history/detail/indexed_segments.hpp"
-#include "reprise/history/history_types.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::inline v0 {
+
+/// The caller's name for a stored sequence, which remove() needs. Several sequences may share a name.
+using SequenceTag = detail::SequenceTag;
 
 namespace detail {
 template <class SlotT, std::size_t segment_size>

@@ -14,9 +14,9 @@
 #include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/history/detail/history_types.hpp"
 #include "reprise/history/detail/ngram_sets.hpp"
 #include "reprise/history/detail/segments.hpp"
-#include "reprise/history/history_types.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::inline v0::detail {

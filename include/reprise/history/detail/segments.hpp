@@ -10,7 +10,7 @@
 #include <new>
 
 #include "reprise/core/result.hpp"
-#include "reprise/history/history_types.hpp"
+#include "reprise/history/detail/history_types.hpp"
 
 namespace reprise::inline v0::detail {
 

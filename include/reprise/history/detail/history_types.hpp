@@ -6,12 +6,9 @@
 
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
-/// The caller's name for a stored sequence, which remove() needs. Several sequences may share a name.
-using SequenceTag = std::uint64_t;
-
-namespace detail {
+using SequenceTag = std::uint64_t;  ///< see reprise::SequenceTag
 
 /// Event counts of a history since it was made or cleared.
 struct HistoryCounts {
@@ -72,5 +69,4 @@ struct BasicHistoryRun {
   friend bool operator==(const BasicHistoryRun&, const BasicHistoryRun&) = default;
 };
 
-}  // namespace detail
-}  // namespace reprise
+}  // namespace reprise::detail
