@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to run once against your engine, before anything is measured: the checks of its verifier, of a drafter and of
-// whole texts, then the cost of its passes. The program exits with 1 if a check fails.
+// Run these checks once against your engine, before you measure anything: of its verifier, of a drafter, of batches and
+// of whole texts. Then measure the cost of its passes. The program exits with 1 if a check fails.
 #include "player.hpp"
 
 #include <reprise/reprise.hpp>

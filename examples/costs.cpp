@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What control knows about the cost of passes: a measured curve, or a prior that pass times correct. The budget bounds
-// what drafts may lose, for all sequences of an engine together.
+// Control needs the cost of passes: a measured curve, or a prior that pass times correct. The budget bounds the losses
+// of drafts, for all sequences of an engine together.
 #include "player.hpp"
 
 #include <reprise/reprise.hpp>

@@ -23,9 +23,9 @@ namespace {
 // those of your drafter are found.
 using Default = reprise::NgramDrafter<>;
 static_assert(reprise::ReservableStrategy<Default>);  // memory is allocated before decoding begins
-static_assert(reprise::RebasableStrategy<Default>);   // it keeps what it knows when the context is replaced
+static_assert(reprise::RebasableStrategy<Default>);   // it keeps its evidence when the context is replaced
 static_assert(reprise::MeasurableStrategy<Default>);  // it reports its memory
-static_assert(reprise::CalibratedStrategy<Default>);  // its probabilities are learned from what the target accepts
+static_assert(reprise::CalibratedStrategy<Default>);  // its probabilities are learned from the accepted tokens
 static_assert(reprise::TopKLearner<Default> && reprise::RowLearner<Default>);  // it learns from rankings
 static_assert(reprise::DistributionStrategy<reprise::ExternalDrafter>);  // its drafts can be drawn from a distribution
 

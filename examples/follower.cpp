@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine that owns its loop and hands over token ids, nothing else: a follower finds out from the ids what each pass
-// committed. The C and Python interfaces stand on it.
+// An engine that owns its loop and hands over token ids, nothing else: a follower compares the ids
+// and finds the tokens that each pass committed. The C and Python interfaces stand on it.
 #include "player.hpp"
 
 #include <reprise/extras/grouped_release.hpp>

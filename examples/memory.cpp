@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server keeps between requests: for each tenant a history, the counts of next tokens and the rankings that the
-// model has shown; a snapshot of them; and a corpus that all tenants read.
+// The memory of a server: each tenant has a history, the counts of next tokens, and the rankings that the model has
+// shown. A snapshot keeps them over a restart. A corpus is read by all tenants.
 #include "player.hpp"
 
 #include <reprise/corpus/corpus_store.hpp>
@@ -32,7 +32,7 @@ reprise::TenantOptions settings() {
   return options;
 }
 
-// Answers the request, and stores what was said.
+// Answers the request, and stores the answer.
 double serve(TenantHistories::Tenant& tenant, const reprise::CorpusStore* corpus) {
   reprise::NgramOptions options;
   options.prior = tenant.calibration;
@@ -55,7 +55,7 @@ double serve(TenantHistories::Tenant& tenant, const reprise::CorpusStore* corpus
   return generated->statistics.mean_accepted_tokens();
 }
 
-// What the tables know, for a report.
+// Prints the contents of the tables.
 void describe(const TenantHistories::Tenant& tenant) {
   const reprise::HistoryStore::Counts& counts = tenant.history.counts();
   std::printf("stored %llu tokens, not stored again %llu\n", static_cast<unsigned long long>(counts.stored),

@@ -48,7 +48,7 @@ class Answers {
 };
 static_assert(reprise::Datastore<Answers>);
 
-// A control: sends drafts of a fixed length, and counts what became of them. Use one if your scheduler decides.
+// A control: sends drafts of a fixed length, and counts the wasted rows. Use one if your scheduler decides.
 class FixedLength {
  public:
   explicit FixedLength(std::size_t nodes) : nodes_(nodes) {}
