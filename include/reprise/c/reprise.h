@@ -175,9 +175,9 @@ REPRISE_API void reprise_follower_destroy(reprise_follower* follower);
 /* Returns a draft of at most `most` tokens that may follow the `count` tokens in `ids`: all tokens that the engine has
  * committed. `now_ns`: the time of this call on a clock that does not go back, in nanoseconds, not negative; 0:
  * unknown. `conversation`: a number for the conversation, in every call or in none; 0: unknown. After an error other
- * than REPRISE_EMPTY_CONTEXT and REPRISE_INVALID_ARGUMENT, nothing is learned from the last pass. A pass whose tokens no
- * later call shows counts as lost for the loss budget. If `most` is 0 in one more call after the last pass of a request,
- * that pass counts as what it was. */
+ * than REPRISE_EMPTY_CONTEXT and REPRISE_INVALID_ARGUMENT, nothing is learned from the last pass. A pass whose tokens
+ * no later call shows counts as lost for the loss budget. If `most` is 0 in one more call after the last pass of a
+ * request, that pass counts as what it was. */
 REPRISE_API reprise_status reprise_follower_draft(reprise_follower* follower, const reprise_token* ids, size_t count,
                                                   size_t most, int64_t now_ns, uint64_t conversation,
                                                   const reprise_token** draft, size_t* drafted);
