@@ -553,5 +553,19 @@ TEST(Session, TellsTheStrategyEveryTokenOnce) {
   EXPECT_EQ(session.strategy().feedbacks(), 1U);
 }
 
+struct NeverForks : SendAll {
+  [[nodiscard]] bool may_fork() const noexcept { return false; }
+};
+TEST(SessionTest, ForksOnlyIfItsControlAllowsIt) {
+  Session<archetype::Strategy, NeverForks> session;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1, 2}));
+  const auto refused = session.fork();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::too_many_pending);
+  Session<archetype::Strategy> other;
+  ASSERT_TRUE(other.begin(std::vector<Token>{1, 2}));
+  EXPECT_TRUE(other.fork());
+}
+
 }  // namespace
 }  // namespace reprise::session_test

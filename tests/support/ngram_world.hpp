@@ -320,8 +320,9 @@ class NgramWorld {
           if (choices_.chance(10) && !leaves_no_trace(sequence, source)) return "truncated tokens have left a trace";
           // The outcome of the round, or some other text.
           const bool follows = !said_.empty() && choices_.chance(40);
-          sequence.observe(follows ? said_ : source.next(piece()),
-                           choices_.chance(70) ? Origin::output : Origin::prompt);
+          // A statement for each choice: compilers evaluate arguments in different orders.
+          const Origin origin = choices_.chance(70) ? Origin::output : Origin::prompt;
+          sequence.observe(follows ? said_ : source.next(piece()), origin);
           for (HistoryStore* store : stores) remember(*store, sequence.first.context(), source);
           count(table, sequence.first.context(), source);
           if (options.ranked_rows != nullptr && choices_.chance(30)) carried.add(sequence.first.strategy().rows());
@@ -393,8 +394,8 @@ class NgramWorld {
     if (choices_.chance(40)) return;
     const std::size_t begin = choices_.below(context.size() + 1);
     memory.begin_sequence(choices_.below(4));
-    memory.append(context.subspan(begin, choices_.below(context.size() - begin + 1)),
-                  choices_.chance(50) ? Origin::output : Origin::prompt);
+    const Origin origin = choices_.chance(50) ? Origin::output : Origin::prompt;
+    memory.append(context.subspan(begin, choices_.below(context.size() - begin + 1)), origin);
     if (choices_.chance(50)) memory.append(source.next(piece()), Origin::output);
     if (choices_.chance(5)) memory.remove(choices_.below(4));
   }
@@ -539,7 +540,8 @@ class NgramWorld {
   bool leaves_no_trace(const Sequence& sequence, TextSource& source) {
     Sequence before = sequence;
     Sequence after = sequence;
-    after.observe(source.next(piece()), choices_.chance(70) ? Origin::output : Origin::prompt);
+    const Origin origin = choices_.chance(70) ? Origin::output : Origin::prompt;
+    after.observe(source.next(piece()), origin);
     after.truncate(sequence.first.context().size());
     const DraftBudget asked = budget();
     return same_nodes(draft_of(before.first, asked), draft_of(after.first, asked)) &&
