@@ -556,7 +556,7 @@ TEST(Session, TellsTheStrategyEveryTokenOnce) {
 struct NeverForks : SendAll {
   [[nodiscard]] bool may_fork() const noexcept { return false; }
 };
-TEST(SessionTest, ForksOnlyIfItsControlAllowsIt) {
+TEST(SessionFork, IsMadeOnlyIfControlAllowsIt) {
   Session<archetype::Strategy, NeverForks> session;
   ASSERT_TRUE(session.begin(std::vector<Token>{1, 2}));
   const auto refused = session.fork();
