@@ -49,7 +49,7 @@ bool passed(const char* what, const testing::Report& report) {
   return report.passed();
 }
 
-// Stands for a pass on your device, which returns its duration.
+// Replace this function: run one pass of this shape, and return how long it took.
 std::chrono::nanoseconds run_pass(const reprise::PassShape& shape) {
   return std::chrono::microseconds(9000 + 100 * shape.rows + shape.context / 8);
 }

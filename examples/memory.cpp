@@ -49,8 +49,8 @@ double serve(TenantHistories::Tenant& tenant, const reprise::CorpusStore* corpus
   tenant.history.append(generated->tokens, reprise::Origin::output);
   tenant.history.end_sequence();
   tenant.next_tokens.add(generated->tokens);
-  const std::vector<RankedRows::Row> rows = {{'t', 'o', reprise::Ranking(to_tokens(" "))}};
-  tenant.ranked_rows.add(rows);  // an engine that shows rankings adds those of the drafter: NgramDrafter::rows()
+  const std::span<const RankedRows::Row> rows = session.strategy().rows();  // the rankings that the engine has shown
+  tenant.ranked_rows.add(rows);
   tenant.calibration = session.strategy().calibration();
   return generated->statistics.mean_accepted_tokens();
 }
@@ -82,6 +82,7 @@ std::vector<std::byte> save(const TenantHistories::Tenant& tenant) {
 }
 bool load(const std::vector<std::byte>& bytes, TenantHistories::Tenant& tenant) {
   const auto reader = reprise::SnapshotReader::open(bytes, tokenizer);
+  // A file that was saved without a table has no section for it.
   return reader && reader->section(reprise::SectionKind::next_tokens) &&
          reprise::load_history(bytes, tokenizer, tenant.history, tenant.calibration) &&
          reprise::load_next_tokens(*reader, tenant.next_tokens) &&
@@ -94,7 +95,7 @@ int main() {
   constexpr TenantHistories::Id alice = 1;
   auto tenants = TenantHistories::make(settings());
   if (!tenants) return std::puts(tenants.error().message.data()), 1;
-  const auto opened = tenants->open(alice, 0x5eed);  // a secret key for each tenant
+  const auto opened = tenants->open(alice, 0x5eed);  // in a server: a secret and random key for each tenant
   if (!opened) return std::puts(opened.error().message.data()), 1;
   const double cold = serve(**opened, nullptr);
   const double warm = serve(**opened, nullptr);

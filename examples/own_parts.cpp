@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of your own in place of the library's: a datastore (text that drafts come from), a control (how much of a draft
-// is sent), and an index (where the context occurred before). Each is the least that its concept asks for.
+// is sent), and an index (where the context occurred before).
 #include "player.hpp"
 
 #include <reprise/reprise.hpp>
@@ -26,7 +26,8 @@ class Answers {
  public:
   explicit Answers(TokenSpan text) : text_(text.begin(), text.end()) {}
 
-  // The places after the occurrences of the last tokens of `suffix`. Bit i of a match: i + 1 tokens were compared.
+  // The places after the occurrences of the last tokens of `suffix`. Bit i of a match says that the token i + 1 places
+  // before it is known to equal the token i + 1 places before the end of `suffix`.
   std::size_t find(TokenSpan suffix, std::span<StoreMatch> out) const noexcept {
     constexpr std::size_t least = 3;
     std::size_t found = 0;
@@ -48,7 +49,7 @@ class Answers {
 };
 static_assert(reprise::Datastore<Answers>);
 
-// A control: sends drafts of a fixed length, and counts the wasted rows. Use one if your scheduler decides.
+// A control: sends drafts of at most a fixed length, and counts the wasted rows. Use one if your scheduler decides.
 class FixedLength {
  public:
   explicit FixedLength(std::size_t nodes) : nodes_(nodes) {}
@@ -62,7 +63,10 @@ class FixedLength {
   }
   [[nodiscard]] reprise::DraftChoice choose(reprise::DraftView, std::span<const reprise::NodeIndex> sendable,
                                             const reprise::PassLimits& room) const noexcept {
-    return {std::min({nodes_, sendable.size(), room.nodes}), 0, reprise::Cut::none};
+    const std::size_t fitting = std::min(sendable.size(), room.nodes);
+    const std::size_t most = std::min(nodes_, fitting);
+    const std::size_t nodes = reprise::widest(room, most);  // K3: some engines run certain widths only
+    return {nodes, 0, nodes < most ? reprise::Cut::width : most < fitting ? reprise::Cut::budget : reprise::Cut::none};
   }
   void learn(const reprise::Outcome& outcome, const reprise::PassReport& report) noexcept {
     wasted_ += outcome.sent.size() - outcome.accepted.size();
@@ -115,7 +119,8 @@ class Scan {
   std::vector<Token> tokens_;
 };
 static_assert(reprise::LookupIndex<Scan>);
-static_assert(reprise::NgramIndex<reprise::RollingHashIndex>);  // NgramDrafter also needs latest()
+// An index may also have latest(). NgramDrafter then looks up the end of its own draft, too.
+static_assert(reprise::NgramIndex<reprise::RollingHashIndex> && !reprise::NgramIndex<Scan>);
 
 const std::string answer = "to reset your password, open the settings, choose account, and press reset. ";
 
@@ -124,9 +129,10 @@ const std::string answer = "to reset your password, open the settings, choose ac
 int main() {
   const Answers answers(to_tokens(answer));
   reprise::NgramOptions options;
-  options.stores = {answers};  // a DatastoreRef: any datastore can stand here
+  const reprise::DatastoreRef store = answers;  // refers to a datastore of any type, which must outlive it
+  options.stores = {store};
   reprise::Session session(reprise::NgramDrafter<>(options), FixedLength(8));
-  const std::string text = "hello! " + answer + "hello! " + answer;
+  const std::string text = "hello! " + answer + "hello! " + answer + "\nthis line is not wanted";
   Player engine(text, 12);
   const reprise::Limits limits{.eos = {0}, .draft = {.shape = reprise::DraftShape::chain}};
   const auto until_line_end = [](TokenSpan /*output*/, Token next) {
@@ -135,10 +141,11 @@ int main() {
   const auto generated = reprise::generate(session, engine, to_tokens(text.substr(0, 12)), limits,
                                            reprise::IgnoreTokens(), until_line_end);
   if (!generated) return std::puts(generated.error().message.data()), 1;
-  const reprise::DatastoreRef any = answers;
-  std::printf("own store and control: %.2f tokens per pass, %zu of %zu rows wasted, %zu drafted tokens from %s\n",
-              generated->statistics.mean_accepted_tokens(), session.control().wasted(), session.control().rows(),
-              session.control().from_store(), any.empty() ? "no store" : "one store");
+  if (generated->finish != reprise::FinishReason::predicate) return std::puts("the line did not end the text"), 1;
+  std::printf(
+      "own store and control: %.2f tokens per pass, %zu of %zu rows wasted, %zu drafted tokens from the store\n",
+      generated->statistics.mean_accepted_tokens(), session.control().wasted(), session.control().rows(),
+      session.control().from_store());
 
   const auto drafter = reprise::PromptLookupDrafter<Scan>::make({.max_ngram = 4});
   if (!drafter) return std::puts(drafter.error().message.data()), 1;

@@ -352,15 +352,8 @@ struct FindsWhenMutable : archetype::Index {
 };
 static_assert(!LookupIndex<FindsWhenMutable>, "looking up changes nothing");
 
-struct MadeWithoutOptions {
-  void append(TokenSpan) {}
-  void truncate(std::size_t) {}
-  void clear() {}
-  [[nodiscard]] std::size_t find(const MatchLimits&, std::span<Match>) const { return 0; }
-  [[nodiscard]] TokenSpan tokens() const { return {}; }
-  [[nodiscard]] bool exhausted() const { return false; }
-  [[nodiscard]] std::size_t memory_bytes() const { return 0; }
-  Result<void> reserve(std::size_t) { return {}; }
+struct MadeWithoutOptions : archetype::Index {
+  MadeWithoutOptions() : archetype::Index(IndexOptions()) {}
 };
 static_assert(!LookupIndex<MadeWithoutOptions>);
 

@@ -63,22 +63,13 @@ Simulated run(CostControl control, const SimulatedEngine& engine, std::uint64_t 
               std::size_t begin = 0) {
   SimulatedText text(seed, 8000);
   testing::Random random(testing::mix(seed));
-  Simulated simulated;
-  while (simulated.tokens < text.size()) {
-    PassLimits room;
-    room.plain.context = 1000 + simulated.tokens;
-    const DraftView draft = text.propose(simulated.tokens, control.budget({.max_nodes = 32}, room));
-    std::vector<NodeIndex> sendable(draft.size());
-    for (std::size_t k = 0; k < sendable.size(); ++k) sendable[k] = static_cast<NodeIndex>(k);
-    const DraftChoice choice = control.choose(draft, sendable, room);
-    const std::size_t rows = 1 + choice.nodes + choice.padding;
+  return testing::simulate_with(control, engine, text, [&](const Simulated& simulated, std::size_t rows) {
     std::optional<nanoseconds> time = testing::noisy_time(engine.cost(rows), random);
     const std::size_t pass = simulated.losses.size();
     if (poison && pass >= begin && pass < begin + poisoned_passes)
       time = poisoned(*poison, pass - begin, rows, *time, random);
-    testing::run_pass(control, draft, text.right(), room, engine.cost, simulated, time);
-  }
-  return simulated;
+    return time;
+  });
 }
 
 /// Returns the tokens for each plain pass, from pass `first` on.

@@ -149,10 +149,9 @@ DraftChoice run_pass(Control& control, DraftView draft, std::size_t right, PassL
   return choice;
 }
 
-/// Runs a session over a whole text. Reports times if `timed`.
-template <DraftControl Control>
-Simulated simulate(Control& control, const SimulatedEngine& engine, SimulatedText& text, bool timed) {
-  Random noise(text.size());
+/// Runs a session over a whole text. `time_of(simulated, rows)` returns the reported time of the next pass.
+template <DraftControl Control, class TimeOf>
+Simulated simulate_with(Control& control, const SimulatedEngine& engine, SimulatedText& text, TimeOf&& time_of) {
   Simulated simulated;
   while (simulated.tokens < text.size()) {
     PassLimits room;
@@ -160,13 +159,20 @@ Simulated simulate(Control& control, const SimulatedEngine& engine, SimulatedTex
     const DraftView draft = text.propose(simulated.tokens, control.budget({.max_nodes = 32}, room));
     std::vector<NodeIndex> sendable(draft.size());
     for (std::size_t k = 0; k < sendable.size(); ++k) sendable[k] = static_cast<NodeIndex>(k);
-    const double drift = 1 + 1e-5 * static_cast<double>(simulated.tokens);  // attention
-    const std::size_t rows = 1 + control.choose(draft, sendable, room).nodes;
-    std::optional<std::chrono::nanoseconds> time;
-    if (timed) time = noisy_time(engine.cost(rows), noise, drift);
+    const std::optional<std::chrono::nanoseconds> time =
+        time_of(std::as_const(simulated), 1 + control.choose(draft, sendable, room).nodes);
     run_pass(control, draft, text.right(), room, engine.cost, simulated, time);
   }
   return simulated;
+}
+/// Runs a session over a whole text. Reports times if `timed`.
+template <DraftControl Control>
+Simulated simulate(Control& control, const SimulatedEngine& engine, SimulatedText& text, bool timed) {
+  Random noise(text.size());
+  return simulate_with(control, engine, text, [&](const Simulated& simulated, std::size_t rows) {
+    const double drift = 1 + 1e-5 * static_cast<double>(simulated.tokens);  // attention
+    return timed ? std::optional(noisy_time(engine.cost(rows), noise, drift)) : std::nullopt;
+  });
 }
 
 /// Sends a fixed number of nodes.

@@ -142,18 +142,13 @@ class BatchPlanner {
     offered_.clear();
     if (!grow(entries.size()) || !nodes_.resize(entries.size(), 0)) return shrink(0);
     cost_.prepare(plain_);
-    trial_ = 0;
     const bool may_try = cost_.may_try();
     if (may_try) cost_.be_optimistic(true);
     offered_.count(entries, bounds());
-    if (may_try) {
-      const detail::PlanTerms terms{.cost = cost_,
-                                    .allowance = detail::most_rate,
-                                    .price = price(),
-                                    .row_limit = row_limit(plain_.rows, options_.max_rows)};
-      if (!offered_.any_sampled()) trial_ = cost_.trial(detail::choose_rows(offered_, terms).rows);
-      cost_.be_optimistic(false);
-    }
+    trial_ = may_try && !offered_.any_sampled()
+                 ? cost_.trial(detail::choose_rows(offered_, terms(detail::most_rate, options_.max_rows)).rows)
+                 : 0;
+    if (may_try) cost_.be_optimistic(false);
     if (offered_.any_replayed() && !entries.empty()) prepare_replays();
     return shrink(options_.max_rows);
   }
@@ -230,6 +225,10 @@ class BatchPlanner {
     return std::min({rows - std::min(rows, plain_rows), cost_.width_limit(plain_rows), cost_.most_worthwhile(),
                      cost_.explored_rows()});
   }
+  /// Returns the terms of a plan with at most `rows` rows in total, in which drafts may lose `allowance`.
+  [[nodiscard]] detail::PlanTerms terms(std::int64_t allowance, std::size_t rows) const noexcept {
+    return {.cost = cost_, .allowance = allowance, .price = price(), .row_limit = row_limit(plain_.rows, rows)};
+  }
   /// Returns the weight of the logarithm of the pass time, in UnitScale. One sequence adds value_of_time() / rate, that
   /// is, 1 plus the surcharge for the option to wait; every other sequence adds 1.
   [[nodiscard]] std::int64_t price() const noexcept {
@@ -260,8 +259,7 @@ class BatchPlanner {
 
   /// Returns the plan with at most `rows` rows in total.
   BatchPlan plan_within(std::size_t rows) noexcept {
-    detail::PlanTerms terms{
-        .cost = cost_, .allowance = losses_.allowance(), .price = price(), .row_limit = row_limit(plain_.rows, rows)};
+    detail::PlanTerms terms = this->terms(losses_.allowance(), rows);
     const std::size_t limit = terms.row_limit;
     // Later tokens of a sampled draft must not decide whether a token is sent. So the budget has to cover every smaller
     // number of rows as well.

@@ -51,11 +51,12 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///  S8  Drafts are a pure function of the calls above and the settings. They depend on no clock, address or global
 ///      state. A datastore or table that others write to counts as a setting: S4 and S8 hold as long as its contents
 ///      are the same.
+///  S9  For a RebasableStrategy; see there.
 ///  S10 A sampled draft is drawn with random numbers that no earlier round of this strategy has used, in any sequence.
-///  A
-///      round ends with observe(), feedback(), truncate(), rebase() or begin(). The decision to send a draft can depend
-///      on tokens that earlier rounds drew. A number that is used again would tie the new token to that decision, which
-///      biases rejection sampling. So the tokens of sampled drafts meet S1, S6 and S9 in distribution only.
+///      A round ends with observe(), feedback(), truncate(), rebase() or begin(). The decision to send a draft can
+///      depend on tokens that earlier rounds drew. A number that is used again would tie the new token to that
+///      decision, which biases rejection sampling. So the tokens of sampled drafts meet S1, S6 and S9 in distribution
+///      only.
 ///
 /// begin(), observe() and truncate() may allocate. If any function of the strategy throws, the strategy is not called
 /// again until begin() or Session::rebase(), which then calls the strategy's begin(). Decoding continues without

@@ -18,18 +18,23 @@ class AnyStrategy;
 /// to take a strategy and one per copy. A default-constructed or moved-from AnyStrategy drafts nothing, and neither
 /// does one whose allocation failed.
 class AnyStrategy {
-  // Not part of the first condition of the constructor, which would be circular for AnyStrategy itself.
+  /// True if S is another strategy type. Asking that of AnyStrategy itself would be circular.
   template <class S>
-  static constexpr bool holds = detail::StrategyFunctions<std::remove_cvref_t<S>>;
+  static constexpr bool holds = [] {
+    if constexpr (std::same_as<S, AnyStrategy>)
+      return false;
+    else
+      return detail::StrategyFunctions<S>;
+  }();
 
  public:
   AnyStrategy() noexcept = default;
   /// S may be any strategy type.
   template <class S>
-  requires(!std::same_as<std::remove_cvref_t<S>, AnyStrategy>) &&
-      holds<S> AnyStrategy(S&& strategy)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
+  requires(holds<std::remove_cvref_t<S>>)
+      AnyStrategy(S&& strategy)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
       : object_(new (std::nothrow) std::remove_cvref_t<S>(std::forward<S>(strategy))),
-  calls_(object_ == nullptr ? nullptr : &calls_for<std::remove_cvref_t<S>>) {}
+        calls_(object_ == nullptr ? nullptr : &calls_for<std::remove_cvref_t<S>>) {}
   AnyStrategy(const AnyStrategy& other)
       : object_(other.calls_ == nullptr ? nullptr : other.calls_->clone(other.object_)),
         calls_(object_ == nullptr ? nullptr : other.calls_) {}

@@ -78,6 +78,7 @@ struct MeasuredCurve {
 
   /// Returns the text of a curve file of version 1 (docs/formats.md). `base_ns` is the median time of the first plain
   /// pass; 0 if there is none.
+  [[nodiscard]] std::string to_json() const { return to_json({}); }
   [[nodiscard]] std::string to_json(const Origin& origin) const {
     const auto plain = std::find_if(points.begin(), points.end(),
                                     [](const Point& point) { return point.shape.rows == point.shape.sequences; });
