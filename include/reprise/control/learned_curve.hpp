@@ -121,6 +121,8 @@ class LearnedCurve {
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     return rows >= 2 && rows <= most_rows && half_lives(rows - 1) > 0;
   }
+  /// Returns true if the next trial should be the best length instead of the shortest telling one.
+  [[nodiscard]] bool prefers(std::size_t rows) const noexcept { return confirmed_ && rows > widest_; }
   /// Returns true if the cost of a row count rests on two samples, or on one that is not far above the expected cost.
   /// One row is always trusted; more than most_rows rows never are.
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
@@ -169,9 +171,9 @@ class LearnedCurve {
     const std::int64_t expected = cost(rows);
     const std::int64_t took = std::clamp<std::int64_t>(measured_cost(limited_time(time), fitted_context_), expected / 2,
                                                        std::min(2 * expected, most_cost(rows - 1)));
-    const std::int64_t loss = std::clamp<std::int64_t>(took - instead, 0, 3 * std::int64_t{cost_one});
-    next_trial_ = passes_ + static_cast<std::uint32_t>(detail::UnitScale::floor(loss * wait_));
-    if (took >= expected - expected / 4) wait_ = std::min(2 * wait_, longest_wait);
+    const std::int64_t loss = std::clamp<std::int64_t>(took - instead, 0, cost_one);
+    next_trial_ = passes_ + static_cast<std::uint32_t>(detail::UnitScale::floor(loss * longest_wait));
+    confirmed_ = !confirmed_ && took >= expected - expected / 4;
   }
 
   /// Returns the number of timed passes of 1 to most_rows rows.
@@ -193,8 +195,7 @@ class LearnedCurve {
   using Row = detail::RecentSamples;
   using TimeScale = detail::Fixed<8>;                  // nanoseconds in steps of 2^-8
   static constexpr std::uint32_t half_life = 128;      // passes that halve the believed part of a high cost
-  static constexpr std::uint32_t shortest_wait = 128;  // passes between trials for each plain pass lost
-  static constexpr std::uint32_t longest_wait = 256;
+  static constexpr std::uint32_t longest_wait = 192;   // passes after a trial that lost a plain pass or more
   static constexpr std::uint32_t least_sample = cost_one / 256;
   static constexpr std::uint32_t most_sample = cost_one * 4096;
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
@@ -312,8 +313,6 @@ class LearnedCurve {
       rows_[j] = {};
       rows_[j].seen = seen;
     }
-    if (wait_ > shortest_wait) next_trial_ = std::min(next_trial_, passes_ + 2 * shortest_wait);
-    wait_ = shortest_wait;
     refit(fitted_context_);
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
@@ -345,9 +344,7 @@ class LearnedCurve {
     for (std::size_t i = 1; i < most_rows; ++i) {
       if (!known(i)) continue;
       fitted_[i] = bounded(rows_[i].trusted ? fit.cost(*row++) : fit.line(static_cast<std::int64_t>(i), base_[i]), i);
-      const std::int64_t slope =
-          std::min<std::int64_t>((std::int64_t{fitted_[i]} - fitted_[last]) / static_cast<std::int64_t>(i - last),
-                                 static_cast<std::int64_t>(slope_at(last)));
+      const std::int64_t slope = (std::int64_t{fitted_[i]} - fitted_[last]) / static_cast<std::int64_t>(i - last);
       extend(last, i, slope);
       last = i;
     }
@@ -389,7 +386,7 @@ class LearnedCurve {
   std::uint32_t revision_ = 0;  // number of refits
   std::uint32_t passes_ = 0;
   std::uint32_t next_trial_ = 0;  // pass number
-  std::uint32_t wait_ = shortest_wait;
+  bool confirmed_ = false;
   bool timed_ = true;                // the last pass was timed
   std::uint32_t untimed_plain_ = 0;  // plain passes since the last timed one, at most 8
   std::uint32_t last_plain_ = 0;     // passes() at the last plain pass

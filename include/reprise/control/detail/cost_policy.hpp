@@ -150,7 +150,7 @@ class LearnedCost {
       if (first > 0) input.costs = input.costs.first(first + 1);
       return stopping_length(input);
     }
-    if (first == 0) return best;
+    if (first == 0 || curve_.prefers(input.plain_rows + most)) return best;
     const std::size_t nodes = std::min(first, best.nodes);
     return DraftChoice{.nodes = nodes, .padding = first - nodes, .cut = best.cut};
   }
