@@ -128,6 +128,18 @@ std::vector<Option> cost_rows(Options& o) {
                    "as long. Both count from where the control knows nothing: in each session with learned, in\n"
                    "the whole stream of sessions with carried",
            .read = [&o](const auto&, const auto& value) { o.settings.slowdown = parse_slowdown(value); }},
+          {.name = "--poison",
+           .value = "MODE:N",
+           .help = "the reported times of the first N passes are wrong, and right from then on. Passes count as for\n"
+                   "--slowdown. The drawing of --seeds shows how the learned curve recovers. MODE is one of\n"
+                   "  random        each time is off by a random factor of 0.01 to 100\n"
+                   "  drafts-dear   passes with a draft look 30 times as long, as while kernels are compiled\n"
+                   "  plain-cheap   passes without a draft look 50 times as short\n"
+                   "  drafts-free   passes with a draft look 20 times as short, others 5 times as long\n"
+                   "  first-slow    the first pass of each row count takes 30 to 300 times as long\n"
+                   "  slow-machine  all take three times as long, in the N passes after half of the tokens\n"
+                   "  missing       no time is reported",
+           .read = [&o](const auto&, const auto& value) { o.settings.poison = parse_poison(value); }},
           {"--seed", "N", "seed of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")},
           {"--seeds", "N",
            "replay with N seeds, from --seed on, and once with the curve told. The results are speedups\n"
@@ -281,7 +293,7 @@ void agree_to_advise(const Options& o, const tools::GivenOptions& given) {
 /// Rejects combinations of options that have no effect.
 void agree(const Options& o, const tools::GivenOptions& given) {
   agree_to_advise(o, given);
-  given.only(timed(o.settings.cost_known), {"--noise", "--outliers", "--slowdown", "--seed", "--seeds"},
+  given.only(timed(o.settings.cost_known), {"--noise", "--outliers", "--slowdown", "--poison", "--seed", "--seeds"},
              "needs --cost-known learned or carried: otherwise no pass times are simulated");
   given.only(o.settings.cost_known != CostKnown::told, {"--cost-prior"},
              "needs --cost-known learned, carried or assumed: with told, control knows all costs");

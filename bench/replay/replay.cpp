@@ -57,9 +57,10 @@ class Replay {
                  setup.settings.max_nodes),
         control_ns_before_(control.total_ns()),
         windows_(setup.curves.size()) {
+    const std::uint64_t seed = testing::mix(setup.settings.seed) ^ fnv1a(recorded.id);
+    wrong_ = testing::Random(testing::mix(seed));
     if (setup.control.kind == ControlKind::cost && timed(setup.settings.cost_known))
-      clock_.emplace(setup.settings.noise, testing::mix(setup.settings.seed) ^ fnv1a(recorded.id),
-                     setup.settings.outliers);
+      clock_.emplace(setup.settings.noise, seed, setup.settings.outliers);
     limits_.draft.max_nodes = setup.settings.max_nodes;
     limits_.draft.shape = setup.settings.trees ? DraftShape::tree : DraftShape::chain;
     counts_.sessions = 1;
@@ -139,7 +140,7 @@ class Replay {
       const std::size_t committed = decision->tokens.size();
       charge(pass->shape, committed);
       std::optional<std::chrono::nanoseconds> time;
-      if (clock_) time = simulated_time(pass->shape);
+      if (clock_) time = simulated_time(pass->shape, pass->drafted > 0);
       ++stream_.passes;
       stream_.tokens += committed;
       if (const auto kept = session_.commit(pass->ticket, time); !kept) return std::string(kept.error().message);
@@ -174,12 +175,14 @@ class Replay {
     counts_.top_k_rows += decision.tokens.size();
   }
 
-  std::chrono::nanoseconds simulated_time(const PassShape& shape) {
+  std::optional<std::chrono::nanoseconds> simulated_time(const PassShape& shape, bool drafted) {
     const CostCurve& curve = setup_.curves.front();
     const PassTimes* recorded = curve.pass_times();
     const std::chrono::nanoseconds time =
         recorded != nullptr ? clock_->time(*recorded, shape) : clock_->time(curve.cost(shape));
-    const double factor = stream_.factor(setup_.settings.slowdown);
+    const auto poisoned = stream_.poisoned(setup_.settings.poison, shape.rows, drafted, wrong_);
+    if (!poisoned) return std::nullopt;
+    const double factor = stream_.factor(setup_.settings.slowdown) * *poisoned;
     if (factor == 1) return time;
     constexpr double most = 1e18;  // prevents overflow
     return std::chrono::nanoseconds(std::llround(std::min(static_cast<double>(time.count()) * factor, most)));
@@ -201,6 +204,7 @@ class Replay {
   std::uint64_t control_ns_before_;
   std::vector<LossWindow> windows_;
   std::optional<SimulatedClock> clock_;
+  testing::Random wrong_{0};  // draws wrong times; the right ones are those of a replay without Poison
   Limits limits_;
   Counts counts_;
 };

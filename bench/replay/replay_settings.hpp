@@ -42,6 +42,7 @@ struct ReplaySettings {
   std::uint64_t seed = 1;       ///< of the noise
   Outliers outliers = {};
   std::optional<Slowdown> slowdown = {};
+  std::optional<Poison> poison = {};
   Kept kept = Kept::session;
   std::size_t memory_bytes = std::size_t{64} << 20;     ///< upper limit of a HistoryStore
   std::size_t next_token_bytes = std::size_t{4} << 20;  ///< likewise of NextTokenCounts and RankedRows; 0: none

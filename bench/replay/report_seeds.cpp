@@ -52,6 +52,7 @@ void write_row(JsonWriter& json, const SeedReport& report, const SeedRow& row) {
   real("noise", recorded ? 0 : settings.noise);
   json.member("outliers", recorded ? "none" : settings.outliers.text());
   json.member("slowdown", settings.slowdown ? settings.slowdown->text() : "none");
+  json.member("poison", settings.poison ? settings.poison->text() : "none");
   json.member("first_seed", row.runs.front().seed).member("seeds", row.runs.size());
   json.member("shape", shape_name(settings.trees)).member("max_nodes", settings.max_nodes);
   json.member("part", name(report.part)).member("sessions", row.told.sessions).member("tokens", row.told.tokens);
@@ -95,6 +96,7 @@ std::string engine_text(const SeedReport& report) {
   std::string text = recorded ? "recorded pass times" : "noise " + tools::shortest(settings.noise);
   if (settings.outliers != Outliers()) text += ", outliers " + settings.outliers.text();
   if (settings.slowdown) text += ", slowdown " + settings.slowdown->text();
+  if (settings.poison) text += ", poison " + settings.poison->text();
   return text;
 }
 

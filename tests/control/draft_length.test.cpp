@@ -387,21 +387,6 @@ TEST(DraftLength, PlansChainsUnlessWidthsOrRejectionsMatter) {
   EXPECT_GT(different, 1'000U);
 }
 
-TEST(FirstRowExpensive, IsTrueFromOneAndAHalfTimesTheAverage) {
-  const auto expensive = [](std::vector<Cost> costs) { return first_row_expensive(costs); };
-  EXPECT_TRUE(expensive({100, 115, 130, 140, 140}));   // 15, and 10 on average
-  EXPECT_FALSE(expensive({100, 115, 130, 140, 141}));  // 15, and 10.25 on average
-  EXPECT_FALSE(expensive({100, 110, 120}));
-  EXPECT_FALSE(expensive({100, 100, 100}));  // free rows
-  EXPECT_FALSE(expensive({100, 90, 60}));
-  EXPECT_TRUE(expensive({100, 120, 100}));
-  EXPECT_FALSE(expensive({100, 120}));  // one row is the average
-  EXPECT_FALSE(expensive({100}));
-  std::vector<Cost> costs(65, ~Cost{0});
-  costs[0] = 1;
-  EXPECT_TRUE(first_row_expensive(costs));
-}
-
 TEST(HighestThroughput, IsThatOfPlainDecodingAtLeast) {
   EXPECT_EQ(highest_throughput(std::array<Cost, 2>{cost_one, 3 * cost_one}), rate_one);
   EXPECT_EQ(highest_throughput(std::array<Cost, 3>{cost_one, cost_one, 2 * cost_one}), 2 * rate_one);

@@ -151,6 +151,26 @@ TEST_F(SeedsTool, SaysHowPassTimesComeAbout) {
   has({"--cost", "linear:0.1", "--noise", "0.2", "--outliers", "5:20", "--slowdown", "2@middle"},
       "noise 0.2, outliers 5:20, slowdown 2@middle");
   has({"--pass-times", write("p.json", recording("")), "--slowdown", "2@9"}, "recorded pass times, slowdown 2@9");
+  has({"--cost", "linear:0.1", "--poison", "random:9"}, "noise 0.1, poison random:9");
+}
+
+TEST_F(SeedsTool, PoisonsThePassesThatItIsAskedTo) {
+  const Arguments carried = {edits, "--limit", "8", "--cost", "linear:0.1", "--cost-known", "carried"};
+  const Arguments learned = {edits, "--limit", "8", "--cost", "linear:0.1", "--cost-known", "learned"};
+  for (const std::string mode :
+       {"random", "drafts-dear", "plain-cheap", "drafts-free", "first-slow", "slow-machine", "missing"}) {
+    const Arguments wrong = joined(carried, {"--poison", mode + ":100"});
+    const double once = cost(wrong);
+    EXPECT_NE(once, cost(carried)) << mode;
+    EXPECT_EQ(once, cost(wrong)) << mode;
+    const tools::Json row = results(joined(wrong, {"--seeds", "1"})).front();
+    EXPECT_NEAR(number(row.find("runs")->array()->front(), "speedup") * once, number(row, "tokens"), 1e-6) << mode;
+    EXPECT_EQ(word(row, "poison"), mode + ":100");
+    EXPECT_NE(cost(joined(learned, {"--poison", mode + ":100"})), cost(learned)) << mode;
+  }
+  Arguments assumed = learned;
+  assumed.back() = "assumed";
+  EXPECT_EQ(cost(joined(learned, {"--poison", "missing:1000000"})), cost(assumed));
 }
 
 TEST_F(SeedsTool, SlowsDownWhereItIsAskedTo) {
@@ -202,11 +222,14 @@ TEST_F(SeedsTool, ReportsLongAndShortSessions) {
 
 TEST_F(SeedsTool, NamesTheSimulatedEngineInResultsWhereItWasChanged) {
   const Arguments arguments = {objects, "--limit", "2", "--cost", "linear:0.1", "--cost-known", "carried"};
-  const tools::Json changed = result(joined(arguments, {"--outliers", "0:10", "--slowdown", "2@middle"}));
+  const tools::Json changed =
+      result(joined(arguments, {"--outliers", "0:10", "--slowdown", "2@middle", "--poison", "missing:5"}));
   EXPECT_EQ(word(changed, "outliers"), "0:10");
   EXPECT_EQ(word(changed, "slowdown"), "2@middle");
+  EXPECT_EQ(word(changed, "poison"), "missing:5");
   EXPECT_EQ(results(arguments).front().find("outliers"), nullptr);
   EXPECT_EQ(results(arguments).front().find("slowdown"), nullptr);
+  EXPECT_EQ(results(arguments).front().find("poison"), nullptr);
   EXPECT_NE(cost(joined(arguments, {"--outliers", "40:10"})), cost(arguments));
 }
 
@@ -281,6 +304,7 @@ TEST_F(SeedsTool, RefusesWrongInput) {
   refused({"--seeds", "2", "--memory", "past", "--snapshot-out", "x"}, "--snapshot-out belongs to one replay");
   refused({"--outliers", "7"}, "--outliers 7: expected PERCENT:FACTOR");
   refused({"--slowdown", "2"}, "--slowdown 2: expected FACTOR@PASS");
+  refused({"--poison", "random"}, "--poison random: expected MODE:PASSES, where MODE is random, drafts-dear");
   refused({"--pass-times", times, "--noise", "0.2"}, "--noise needs --cost: all times come from the recordings");
   refused({"--pass-times", times, "--outliers", "2:2"}, "--outliers needs --cost");
   refused({"--pass-times", "no-such.json"}, "no-such.json");
@@ -288,7 +312,8 @@ TEST_F(SeedsTool, RefusesWrongInput) {
   refused({"--cost", times}, "is a recording of pass times, not a cost curve; give it with --pass-times\n");
   refused({times}, "is a recording of pass times, not a trace");
   refused({"--pass-times", times, "--output", times}, "would replace the pass times");
-  for (const Arguments& more : {Arguments{"--outliers", "2:2"}, {"--slowdown", "2@2"}, {"--seeds", "2"}})
+  for (const Arguments& more :
+       {Arguments{"--outliers", "2:2"}, {"--slowdown", "2@2"}, {"--poison", "random:2"}, {"--seeds", "2"}})
     refuses(joined({objects}, more), more[0] + " needs --cost-known learned or carried");
 }
 

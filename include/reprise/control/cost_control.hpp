@@ -68,15 +68,16 @@ struct CostOptions {
 ///  * Occasionally a length is sent in order to learn its cost: a trial. The loss budget pays only the cost of the pass
 ///    that would have run otherwise, so it does not limit trials. LearnedCurve limits them: the wait after a trial is
 ///    in proportion to its loss.
-///  * In true costs, hostile strategies lost at most 12.0 plain passes in 1,000 in simulations, after 1,500 passes, for
-///    row counts that had been timed. docs/decisions/0011 explains the design.
+///  * In true costs, 99% of 3,360 simulated hostile runs lost at most 15 plain passes in 1,000, after 1,500 passes. The
+///    worst run lost 103. docs/decisions/0011 explains the design.
 ///
 /// Lengths are compared at costs for the context length rounded down to a multiple of 64. The chosen length is checked,
 /// and later charged, at the exact cost for the exact context. If its worst loss is not affordable, the best of the
 /// shorter lengths is tried, and so on. A sampled draft instead ends before the first length that is not affordable.
 ///
-/// Cost: about 90 ns a pass for a draft of eight nodes with a linear curve. A measured curve adds about one microsecond
-/// every 64 tokens of context; an uncalibrated strategy adds about 10 ns a node. Only copies allocate, for the curve.
+/// Cost: about 90 ns a pass for a draft of eight nodes with a linear curve, and 700 ns for a chain of 32 nodes. A
+/// measured curve adds about one microsecond every 64 tokens of context; an uncalibrated strategy adds about 10 ns a
+/// node. Only copies allocate, for the curve.
 /// Threads: many threads may call const functions at once; no other function may run at the same time as any call.
 /// Distinct controls may be used at the same time, even if they share a budget.
 class CostControl {
@@ -217,9 +218,7 @@ class CostControl {
                       .rollback = options_.rollback,
                       .replayed = room.replayed,
                       .context = room.plain.context,
-                      .planned = options_.calibrated &&
-                                 detail::first_row_expensive(std::span(known.costs).first(allowed + 1)) &&
-                                 detail::forms_chain(draft, sendable.first(nodes))};
+                      .planned = options_.calibrated && detail::forms_chain(draft, sendable.first(nodes))};
     if (!room.widths.empty() || allowed != options_.max_nodes)
       input.max_throughput = detail::highest_throughput(input.costs, room.widths, room.plain.rows);
     DraftChoice choice = detail::length_of(draft.kind(), input);

@@ -6,13 +6,12 @@
 /// A drafted token saves the cost of producing it later. For ordered drafts, two rules weigh that saving against the
 /// cost of more rows. Sampled drafts have a rule of their own: see stopping_length().
 ///
-/// **Chains**, chain_length(): if a draft is a chain, the next pass can draft the nodes that this pass does not send.
-/// So the rule compares whole plans, not single passes. A plan splits the chain into passes. A pass sends some nodes,
-/// or none, and its bonus token takes the place of the node after them. The next pass of the plan follows if all of
-/// these tokens agree with the chain. The rule chooses the first pass of the plan with the lowest expected cost up to
-/// the first token that disagrees. The rule has no constants, and needs no estimate of the throughput: every plan
-/// produces the same tokens. CostControl uses it only if the first drafted row is expensive: see
-/// first_row_expensive() and LengthInput::planned.
+/// **Chains of calibrated strategies**, chain_length(): if a draft is a chain, the next pass can draft the nodes that
+/// this pass does not send. So the rule compares whole plans, not single passes. A plan splits the chain into passes. A
+/// pass sends some nodes, or none, and its bonus token takes the place of the node after them. The next pass of the
+/// plan follows if all of these tokens agree with the chain. The rule chooses the first pass of the plan with the
+/// lowest expected cost up to the first token that disagrees. The rule has no constants, and needs no estimate of the
+/// throughput: every plan produces the same tokens.
 ///
 /// **Other ordered drafts**, priced_length(): at a long-run throughput of L tokens per plain pass, a token costs 1/L of
 /// a plain pass. A draft of k nodes therefore gains (sum of path probabilities) - L x (c(k) - c(0)) tokens. L is thus
@@ -229,16 +228,6 @@ inline Rate highest_throughput(std::span<const Cost> costs, std::span<const std:
   });
   // There are two factors of UnitScale: one scales the rate, and the other cancels the scale of the cost.
   return std::min(static_cast<Rate>(UnitScale::divide(UnitScale::from(tokens), cost)), most_rate);
-}
-
-/// Returns true if the first drafted row costs at least 1.5 times as much as the average drafted row, and more than 0.
-/// `costs`: see LengthInput::costs. If the result is true, each pass with a draft pays a fixed extra cost. The number
-/// of such passes then matters, and only chain_length() counts them.
-inline bool first_row_expensive(std::span<const Cost> costs) noexcept {
-  if (costs.size() < 2 || costs[1] <= costs[0]) return false;
-  const std::int64_t first = std::int64_t{costs[1]} - costs[0];
-  const std::int64_t all = std::int64_t{costs.back()} - costs[0];
-  return 2 * first * static_cast<std::int64_t>(costs.size() - 1) >= 3 * all;
 }
 
 /// Returns the value of the time of a plain pass, in tokens, while decoding at `rate`. The formula is (top * m * x) /
