@@ -5,9 +5,7 @@
 
 #if !defined(_WIN32)  // the tests cause faults with POSIX calls
 
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__linux__)
@@ -439,35 +437,6 @@ TEST(FaultyLoad, AFileThatBecomesAFolderMeanwhileIsRefused) {
   expect_error(detail::load_file(calls, folder / "a", bytes, unlimited), ErrorCode::not_a_regular_file);
 }
 
-// Faults that the system causes, in a child process.
-
-/// Runs `body` in a child process and returns its result. The test framework does not work in the child.
-bool in_child(const std::function<bool()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body() ? 0 : 1);
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-bool is_error(const Result<void>& result, ErrorCode code, int value) {
-  return !result && result.error().code == code && result.error().value == static_cast<std::uint64_t>(value);
-}
-
-TEST(SystemFault, AFullDiskLeavesTheOldFileAndNothingElse) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
-  // A limit on file sizes: the write that reaches it is short, and the next one fails.
-  EXPECT_TRUE(in_child([&] {
-    const rlimit limit = {5000, 5000};
-    if (std::signal(SIGXFSZ, SIG_IGN) == SIG_ERR || ::setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
-    return is_error(save_file(folder / "a", Bytes(6000)), ErrorCode::file_failed, EFBIG) &&
-           save_file(folder / "b", Bytes(5000)).has_value();
-  }));
-  EXPECT_EQ(loaded(folder / "a"), bytes_of("old"));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a", "b"}));
-}
-
 TEST(SystemFault, ADeviceThatIsFullIsAnErrorOfTheWrite) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   if (full < 0) GTEST_SKIP() << "no /dev/full here";
@@ -475,57 +444,6 @@ TEST(SystemFault, ADeviceThatIsFullIsAnErrorOfTheWrite) {
   EXPECT_EQ(FileCalls::write(full, Bytes(10), count), ENOSPC);
   EXPECT_EQ(count, 0U);
   EXPECT_EQ(FileCalls::close(full), 0);
-}
-
-TEST(SystemFault, AFolderThatMayNotBeWrittenLeavesTheOldFile) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
-  fs::permissions(folder.path(),
-                  fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec);
-  EXPECT_TRUE(in_child([&] {
-    constexpr unsigned nobody = 65534;
-    if (::geteuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) return false;
-    return is_error(save_file(folder / "a", bytes_of("new")), ErrorCode::file_failed, EACCES);
-  }));
-  fs::permissions(folder.path(), fs::perms::owner_all);
-  EXPECT_EQ(loaded(folder / "a"), bytes_of("old"));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
-}
-
-TEST(SystemFault, AFileThatMayNotBeReadIsAnError) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
-  ASSERT_TRUE(save_file(folder / "b", bytes_of("for all")));
-  // The test may run as root and become another user, who can read the folder. So only the file's own mode denies
-  // access.
-  fs::permissions(folder.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
-  fs::permissions(folder / "a", fs::perms::none);
-  fs::permissions(folder / "b", fs::perms::owner_read | fs::perms::others_read);
-  EXPECT_TRUE(in_child([&] {
-    constexpr unsigned nobody = 65534;
-    if (::geteuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) return false;
-    Buffer<std::byte> bytes;
-    return load_file(folder / "b", bytes) && bytes.size() == 7 &&
-           is_error(load_file(folder / "a", bytes), ErrorCode::file_failed, EACCES) && bytes.empty();
-  }));
-}
-
-TEST(SystemFault, AStormOfSignalsChangesNothing) {
-  const Folder folder;
-  EXPECT_TRUE(in_child([&] {
-    struct sigaction action = {};
-    action.sa_handler = [](int) {};  // without SA_RESTART
-    const itimerval storm = {{0, 50}, {0, 50}};
-    if (::sigaction(SIGALRM, &action, nullptr) != 0 || ::setitimer(ITIMER_REAL, &storm, nullptr) != 0) return false;
-    const Bytes bytes(3'000'000, std::byte{7});
-    for (int i = 0; i < 5; ++i) {
-      Buffer<std::byte> back;
-      if (!save_file(folder / "a", bytes) || !load_file(folder / "a", back) || !std::ranges::equal(back, bytes))
-        return false;
-    }
-    return true;
-  }));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
 }
 
 // A process that is killed while it saves. REPRISE_KILLS sets the number of kills.
@@ -576,29 +494,6 @@ TEST(KilledSave, AtAnyCallLeavesTheOldFileOrTheNewOne) {
   if (kills() >= 100) {
     EXPECT_GT(replaced, 5U);
     EXPECT_GT(kept, 50U);
-  }
-}
-
-TEST(KilledSave, AtAnyTimeLeavesOneOfTheFilesThatWereSaved) {
-  const Folder folder;
-  testing::Random random(13);
-  const std::vector<Bytes> saved = {testing::sample_snapshot(10), testing::sample_snapshot(25, true, 2)};
-  ASSERT_TRUE(save_file(folder / "a", saved[0]));
-  for (std::size_t i = 0; i < kills() / 5; ++i) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      for (std::size_t round = i;; ++round)
-        if (!save_file(folder / "a", saved[round % 2])) ::_exit(1);
-    }
-    ::usleep(static_cast<useconds_t>(random.below(4000)));
-    ASSERT_EQ(::kill(child, SIGKILL), 0);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "no save failed";
-    const Bytes bytes = loaded(folder / "a");
-    ASSERT_TRUE(bytes == saved[0] || bytes == saved[1]) << "kill " << i;
-    ASSERT_LE(folder.files().size(), 2U);
-    remove_leftovers(folder);
   }
 }
 

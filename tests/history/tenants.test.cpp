@@ -37,27 +37,6 @@ std::size_t found(const TenantHistories::Tenant& tenant, const Tokens& end) {
   return tenant.history.find(end, matches);
 }
 
-TEST(TenantHistories, KnowOnlyWhoWasOpened) {
-  TenantHistories all = make(3);
-  EXPECT_EQ(all.find(7), nullptr);
-  const auto opened = all.open(7, 1);
-  ASSERT_TRUE(opened);
-  EXPECT_EQ(all.find(7), *opened);
-  EXPECT_EQ(all.find(8), nullptr);
-}
-
-TEST(TenantHistories, KeepWhatTenantsSayApart) {
-  TenantHistories all = make(3);
-  TenantHistories::Tenant& one = **all.open(1, 11);
-  TenantHistories::Tenant& two = **all.open(2, 22);
-  remember(one, {1, 2, 3, 4});
-  one.calibration.lessons = 5;
-  EXPECT_EQ(found(one, {2, 3}), 1U);
-  EXPECT_EQ(found(two, {2, 3}), 0U);
-  EXPECT_EQ(two.history.counts(), HistoryStore::Counts());
-  EXPECT_EQ(two.calibration, CalibrationState());
-}
-
 TEST(TenantHistories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
   TenantOptions options;
   options.tenants = 2;

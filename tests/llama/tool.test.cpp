@@ -101,12 +101,6 @@ TEST_F(LlamaTool, ComparesSessionsOfSeveralTurnsAndSaysIdentical) {
                            HasSubstr("dicted"), HasSubstr("every session 2 times")));
 }
 
-TEST_F(LlamaTool, ComparesTrees) {
-  EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "24", "--compare", "--leaves", "4", "--strategy", "hostile"}),
-            exit_done)
-      << out() << error();
-}
-
 TEST_F(LlamaTool, ComparesPublishedMethods) {
   EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy",
                  "token-recycling", "--strategy", "racer"}),
@@ -396,14 +390,14 @@ TEST_F(LlamaTool, RefusesMemoriesThatItCannotLoadOrSave) {
   EXPECT_THAT(refused({"--snapshot-out", (folder_ / "no" / "folder").string()}, model_), HasSubstr("--snapshot-out"));
 }
 
-TEST_F(LlamaTool, RunsHybridModelsAndFailsWhereTheirStateIsNotPutBack) {
+TEST_F(LlamaTool, RunsRecurrentModelsAndFailsWhereTheirStateIsNotPutBack) {
   ModelText text;
-  text.kind = "hybrid";
+  text.kind = "recurrent";
   const std::vector<std::string> arguments = {"--model",   model(text),  "--context",    "512",
                                               "--prompts", prompts(),    "--max-tokens", "60",
                                               "--compare", "--strategy", "hostile"};
   EXPECT_EQ(run_bare(arguments), exit_done) << out() << error();
-  llama_stand_in::settings().fault = Fault::state_is_stale;
+  llama_stand_in::settings().fault = Fault::state_not_restored;
   EXPECT_EQ(run_bare(arguments), exit_failed) << out() << error();
   EXPECT_THAT(error(), HasSubstr("session a, turn 1: "));
 }
@@ -539,7 +533,7 @@ TEST_F(LlamaTool, ShowsControlCharactersEscaped) {
 }
 
 TEST_F(LlamaTool, RecordsTheLikeliestTokensOfEachRow) {
-  for (const char* kind : {"attention", "hybrid"}) {
+  for (const char* kind : {"attention", "recurrent"}) {
     ModelText text;
     text.kind = kind;
     text.eos = 1;  // some turns end by themselves
@@ -604,15 +598,6 @@ TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
   EXPECT_THAT(error(), AllOf(HasSubstr("p.jsonl:2: id: "), HasSubstr("different ids")));
   EXPECT_FALSE(fs::exists(trace));
   EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-}
-
-TEST_F(LlamaTool, RefusesToAppendToATraceOfAnotherVocabulary) {
-  const std::string line = "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [70000], \"output\": [5]}]}";
-  const std::string trace = write("t.jsonl", line);
-  EXPECT_EQ(run({"--prompt", "abc", "--record", trace}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("t.jsonl:1: turns[0].prompt[0]: token 70000 is not in this model's vocabulary"));
-  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-  EXPECT_EQ(read(trace), line);
 }
 
 TEST_F(LlamaTool, RefusesToCountFlipsWhereThereIsNoOutput) {

@@ -291,19 +291,6 @@ TEST_F(Page, AFullDiskLeavesTheOldFile) {
 }
 #endif
 
-TEST_F(Page, TheThreadsOfTheReplayChangeNoFigure) {
-  const std::string trace = write("t.jsonl", sessions(20, 3));
-  const auto without_times = [](std::string page) {
-    const std::size_t at = page.find(" ns</strong> per token");
-    EXPECT_NE(at, std::string::npos);
-    const std::size_t from = page.rfind('>', at);
-    return page.erase(from, at - from);
-  };
-  const std::string one = without_times(paged({"--threads", "1", trace}).page);
-  EXPECT_EQ(without_times(paged({"--threads", "3", trace}).page), one);
-  EXPECT_EQ(without_times(paged({trace}).page), one);
-}
-
 TEST_F(Page, SaysWhatControlHasLearned) {
   const std::string trace = write("t.jsonl", sessions(20, 2));
   EXPECT_THAT(paged({"--cost", "linear:0.1", trace}).page, HasSubstr("was told the cost curve"));

@@ -254,13 +254,6 @@ TEST_F(Tool, DraftsByAssumedCostsWithoutTimes) {
   refuses({"--cost-known", "learned", "--cost-prior", "gpu", trace}, "--cost-prior gpu");
 }
 
-TEST_F(Tool, DraftsLessWherePassesAreDear) {
-  const tools::Json::Array all = results({"--strategy", "hf", "--control", "cost", "--cost", "linear:0", "--cost",
-                                          "linear:50", write("t.jsonl", two_sessions)});
-  ASSERT_EQ(all.size(), 2U);
-  EXPECT_GT(number(all[0], "drafted"), number(all[1], "drafted"));
-}
-
 TEST_F(Tool, CountsWhyDraftsWereCutAndHowTrueTheirClaimsWere) {
   const tools::Json one =
       result({"--strategy", "hf", "--control", "best:1", "--cost", "linear:2", write("t.jsonl", two_sessions)});

@@ -247,28 +247,6 @@ TEST(SessionStatistics, CountTheDraftingTimeThatTheCallerHasMeasured) {
   session.add_drafting_time(nanoseconds(2));
   EXPECT_EQ(session.statistics().drafting_time, (Statistics::Time{2, 42}));
 }
-TEST(SessionStatistics, LoseTheTokensThatAreCutAndKeepTheWork) {
-  Session<FixedDraft> session{FixedDraft{{1, 2, 3}}};
-  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
-  run(session, Limits{}, {1, 2, 8});
-  const Statistics before = session.statistics();
-  ASSERT_TRUE(session.truncate(2));
-  Statistics expected = before;
-  expected.tokens = 1;
-  EXPECT_EQ(session.statistics(), expected);
-  EXPECT_EQ(session.statistics().passes_saved(), 0);
-}
-TEST(SessionStatistics, BeginAnewWithATurnAndAreCopiedByAFork) {
-  Session<FixedDraft> session{FixedDraft{{1, 2, 3}}};
-  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
-  run(session, Limits{}, {1, 2, 8});
-  auto fork = session.fork();
-  ASSERT_TRUE(fork);
-  EXPECT_EQ(fork->statistics(), session.statistics());
-  ASSERT_TRUE(session.append(std::vector<Token>{5}));
-  EXPECT_EQ(session.statistics(), Statistics{});
-  EXPECT_EQ(fork->statistics().tokens, 3U);
-}
 
 }  // namespace
 }  // namespace reprise::statistics_test

@@ -70,24 +70,16 @@ struct llama_model_params {
   int32_t n_gpu_layers;
   llama_progress_callback progress_callback;
   void* progress_callback_user_data;
-  bool vocab_only;
-  bool check_tensors;
 };
 struct llama_context_params {
   uint32_t n_ctx;
   uint32_t n_batch;
   uint32_t n_ubatch;
   uint32_t n_seq_max;
-  uint32_t n_rs_seq;
-  uint32_t n_outputs_max;
-  uint32_t n_outputs_max_per_seq;
   int32_t n_threads;
   int32_t n_threads_batch;
   enum llama_flash_attn_type flash_attn_type;
-  bool embeddings;
-  bool offload_kqv;
   bool no_perf;
-  bool op_offload;
   bool swa_full;
   bool kv_unified;
 };
@@ -109,7 +101,6 @@ void llama_log_set(ggml_log_callback log_callback, void* user_data);
 struct llama_model* llama_model_load_from_file(const char* path_model, struct llama_model_params params);
 void llama_model_free(struct llama_model* model);
 const struct llama_vocab* llama_model_get_vocab(const struct llama_model* model);
-int32_t llama_model_n_swa(const struct llama_model* model);
 int32_t llama_model_desc(const struct llama_model* model, char* buf, size_t buf_size);
 const char* llama_model_chat_template(const struct llama_model* model, const char* name);
 bool llama_model_has_encoder(const struct llama_model* model);
@@ -126,14 +117,12 @@ uint32_t llama_n_ctx_seq(const struct llama_context* ctx);
 uint32_t llama_n_batch(const struct llama_context* ctx);
 uint32_t llama_n_ubatch(const struct llama_context* ctx);
 uint32_t llama_n_seq_max(const struct llama_context* ctx);
-uint32_t llama_n_rs_seq(const struct llama_context* ctx);
 void llama_synchronize(struct llama_context* ctx);
 
 void llama_memory_clear(llama_memory_t mem, bool data);
 bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
 void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0,
                          llama_pos p1);
-void llama_memory_seq_keep(llama_memory_t mem, llama_seq_id seq_id);
 llama_pos llama_memory_seq_pos_min(llama_memory_t mem, llama_seq_id seq_id);
 llama_pos llama_memory_seq_pos_max(llama_memory_t mem, llama_seq_id seq_id);
 
@@ -161,11 +150,8 @@ int32_t llama_detokenize(const struct llama_vocab* vocab, const llama_token* tok
 int32_t llama_chat_apply_template(const char* tmpl, const struct llama_chat_message* chat, size_t n_msg, bool add_ass,
                                   char* buf, int32_t length);
 
-void llama_sampler_accept(struct llama_sampler* smpl, llama_token token);
 void llama_sampler_apply(struct llama_sampler* smpl, llama_token_data_array* cur_p);
-void llama_sampler_reset(struct llama_sampler* smpl);
 struct llama_sampler* llama_sampler_clone(const struct llama_sampler* smpl);
-void llama_sampler_copy(const struct llama_sampler* src, struct llama_sampler* dst);
 void llama_sampler_free(struct llama_sampler* smpl);
 struct llama_sampler* llama_sampler_chain_init(struct llama_sampler_chain_params params);
 void llama_sampler_chain_add(struct llama_sampler* chain, struct llama_sampler* smpl);
@@ -175,8 +161,6 @@ struct llama_sampler* llama_sampler_init_top_k(int32_t k);
 struct llama_sampler* llama_sampler_init_top_p(float p, size_t min_keep);
 struct llama_sampler* llama_sampler_init_min_p(float p, size_t min_keep);
 struct llama_sampler* llama_sampler_init_temp(float t);
-struct llama_sampler* llama_sampler_init_penalties(int32_t n_vocab, int32_t penalty_last_n, float penalty_repeat,
-                                                   float penalty_freq, float penalty_present);
 struct llama_sampler* llama_sampler_init_grammar(const struct llama_vocab* vocab, const char* grammar_str,
                                                  const char* grammar_root);
 llama_token llama_sampler_sample(struct llama_sampler* smpl, struct llama_context* ctx, int32_t idx);

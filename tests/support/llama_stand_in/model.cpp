@@ -31,9 +31,9 @@ constexpr const char* chatml =
     "'\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
 bool valid(const ModelText& text) {
-  const auto known = {"attention", "recurrent", "hybrid", "window", "encoder"};
+  const auto known = {"attention", "recurrent", "encoder"};
   const auto templates = {"chatml", "none", "other"};
-  return text.vocabulary >= llama_vocab::smallest && text.window > 0 && text.context > 0 &&
+  return text.vocabulary >= llama_vocab::smallest && text.context > 0 &&
          std::count(known.begin(), known.end(), text.kind) == 1 &&
          std::count(templates.begin(), templates.end(), text.chat_template) == 1;
 }
@@ -49,16 +49,12 @@ std::optional<ModelText> parse(std::istream& file) {
       words >> text.vocabulary;
     } else if (key == "kind") {
       words >> text.kind;
-    } else if (key == "window") {
-      words >> text.window;
     } else if (key == "context") {
       words >> text.context;
     } else if (key == "template") {
       words >> text.chat_template;
     } else if (key == "seed") {
       words >> text.seed;
-    } else if (key == "rollback") {
-      words >> text.rollback;
     } else if (key == "eos") {
       words >> text.eos;
     } else {
@@ -95,9 +91,8 @@ void fail(const char* assertion) {
 
 std::string ModelText::text() const {
   std::ostringstream out;
-  out << "llama-stand-in 1\nvocabulary " << vocabulary << "\nkind " << kind << "\nwindow " << window << "\ncontext "
-      << context << "\ntemplate " << chat_template << "\nseed " << seed << "\nrollback " << rollback << "\neos " << eos
-      << '\n';
+  out << "llama-stand-in 1\nvocabulary " << vocabulary << "\nkind " << kind << "\ncontext " << context << "\ntemplate "
+      << chat_template << "\nseed " << seed << "\neos " << eos << '\n';
   return out.str();
 }
 llama_model* make_model(const ModelText& text) {
@@ -124,7 +119,7 @@ void ggml_backend_load_all() {}
 const char* llama_version() { return "stand-in"; }
 void llama_backend_init() {}
 void llama_log_set(ggml_log_callback callback, void* user_data) { log() = {callback, user_data}; }
-llama_model_params llama_model_default_params() { return {-1, nullptr, nullptr, false, false}; }
+llama_model_params llama_model_default_params() { return {-1, nullptr, nullptr}; }
 
 llama_model* llama_model_load_from_file(const char* path, llama_model_params params) {
   std::ifstream file(path);
@@ -143,7 +138,6 @@ void llama_model_free(llama_model* model) {
   delete model;
 }
 const llama_vocab* llama_model_get_vocab(const llama_model* model) { return &model->vocab; }
-std::int32_t llama_model_n_swa(const llama_model* model) { return model->slides() ? model->text.window : 0; }
 std::int32_t llama_model_desc(const llama_model* model, char* buffer, std::size_t size) {
   return std::snprintf(buffer, size, "stand-in %s %d", model->text.kind.c_str(), static_cast<int>(model->vocab.size));
 }
