@@ -304,33 +304,5 @@ TEST(CInterface, HasAStatusForEveryErrorCodeThatItMeets) {
 
 TEST(CInterface, KnowsItsVersion) { EXPECT_EQ(std::string_view(reprise_version()), version_string); }
 
-TEST(CInterface, AHistoryServesLaterSessionsAndForgetsWhatIsRemoved) {
-  reprise_history* history = nullptr;
-  reprise_follower* follower = nullptr;
-  ASSERT_EQ(reprise_history_create(nullptr, &history, nullptr), REPRISE_OK);
-  Tokens text(200);
-  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<reprise_token>(i * i % 199);
-  ASSERT_EQ(reprise_history_add(history, 5, text.data(), text.size(), 100, 1), REPRISE_OK);
-  reprise_curve* curve = nullptr;
-  ASSERT_EQ(reprise_curve_create_linear(0.01, &curve, nullptr), REPRISE_OK);
-  auto options = sized<reprise_options>();
-  options.history = history;
-  options.curve = curve;
-  ASSERT_EQ(reprise_follower_create(&options, &follower, nullptr), REPRISE_OK);
-  reprise_curve_destroy(curve);  // the options are copied
-  const reprise_token* draft = nullptr;
-  std::size_t drafted = 0;
-  ASSERT_EQ(reprise_follower_draft(follower, text.data() + 40, 20, 8, 0, 0, &draft, &drafted), REPRISE_OK);
-  ASSERT_GT(drafted, 0U);
-  EXPECT_EQ(Tokens(draft, draft + drafted),
-            Tokens(text.begin() + 60, text.begin() + 60 + static_cast<std::ptrdiff_t>(drafted)));
-  ASSERT_EQ(reprise_history_remove(history, 5), REPRISE_OK);
-  ASSERT_EQ(reprise_follower_forget(follower), REPRISE_OK);
-  ASSERT_EQ(reprise_follower_draft(follower, text.data() + 40, 20, 8, 0, 0, &draft, &drafted), REPRISE_OK);
-  EXPECT_TRUE(drafted == 0 || draft[0] != text[60]) << "a guess from the text of the follower is allowed";
-  reprise_follower_destroy(follower);
-  reprise_history_destroy(history);
-}
-
 }  // namespace
 }  // namespace reprise::c_interface_test

@@ -146,31 +146,6 @@ TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTh
   }
 }
 
-TEST(MemorySnapshot, BringsBackNamesOriginsAndUseCounts) {
-  Random random(6);
-  HistoryStore memory = make();
-  const Tokens text = random_tokens(random, 200, 1'000'000);
-  for (int i = 0; i < 4; ++i) {
-    memory.begin_sequence(11);
-    memory.append(TokenSpan(text).first(150), Origin::prompt);
-    memory.append(TokenSpan(text).subspan(150), Origin::output);
-  }
-  memory.end_sequence();
-  HistoryStore again = make();
-  load_whole(saved(memory), again);
-  std::array<HistoryStore::HistoryMatch, 4> found;
-  ASSERT_EQ(again.find(TokenSpan(text).first(150), found), 1U);
-  EXPECT_GT(again.use_count(found[0].next), 0);
-  EXPECT_EQ(again.use_count(found[0].next), memory.use_count(found[0].next)) << "empty memories are filled in order";
-  EXPECT_EQ(again.word(found[0].next).origin(), Origin::output);
-  ASSERT_EQ(again.find(TokenSpan(text).first(149), found), 1U);
-  EXPECT_EQ(again.word(found[0].next).origin(), Origin::prompt);
-  again.remove(12);
-  EXPECT_FALSE(followed(again, TokenSpan(text).first(150), 1).empty());
-  again.remove(11);
-  EXPECT_TRUE(followed(again, TokenSpan(text).first(150), 1).empty());
-}
-
 TEST(MemorySnapshot, EndsTheSequenceThatWasOpen) {
   Random random(12);
   HistoryStore memory = make();
@@ -257,17 +232,6 @@ TEST(MemorySnapshot, IsTakenAsFarAsTheOptionsOfTheMemorySay) {
   HistoryStore none;
   load_whole(saved(memory), none);
   EXPECT_EQ(none.memory_bytes(), 0U);
-}
-
-TEST(MemorySnapshot, SaysHowMuchRoomItNeeds) {
-  Random random(7);
-  HistoryStore memory = make();
-  live(memory, random, 5);
-  Bytes bytes(snapshot_bytes_of(memory) - 1);
-  const auto none = save_history(bytes, some_tokenizer, memory, CalibrationState());
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, ErrorCode::out_of_room);
-  EXPECT_EQ(none.error().value, snapshot_bytes_of(memory));
 }
 
 // Damage and forgery: the memory must stay unchanged.

@@ -11,8 +11,8 @@
 
 #include "batch_compare.hpp"
 #include "batch_engine.hpp"
-#include "common/input_error.hpp"
 #include "llama/stand_in_test.hpp"
+#include "support/refusal.hpp"
 #include "verdict.hpp"
 
 // Many sequences in one llama_context, with the stand-in: the text of each equals its text when decoded alone.
@@ -294,13 +294,11 @@ TEST_F(BatchComparisonTest, AnInterruptLeavesAPartialResult) {
 
 TEST(BatchRules, AreReadByName) {
   const auto names = [](std::vector<std::string> given, bool told) {
-    try {
-      std::string all;
+    std::string all;
+    const std::string message = testing::refusal([&] {
       for (const BatchRule& rule : batch_rules(given, told)) all += rule.name() + ";";
-      return all;
-    } catch (const tools::InputError& error) {
-      return std::string(error.what());
-    }
+    });
+    return message == "accepted" ? all : message;
   };
   EXPECT_EQ(names({"plain", "told", "learned", "1", "32"}, true), "plain;told;learned;1;32;");
   EXPECT_THAT(names({"told"}, false), HasSubstr("--rules told: needs a cost curve"));

@@ -295,16 +295,6 @@ TEST_F(Generate, RunsNoPassWhoseStateWasNotSaved) {
   ASSERT_TRUE(generation);
   EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
 }
-TEST_F(Generate, CommitsNothingThatTheEngineDidNotKeep) {
-  FailingOnce engine;
-  engine.failing = {"commit"};
-  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::verifier_failed);
-  EXPECT_THAT(engine.calls, ElementsAre("snapshot", "verify", "commit"));
-  EXPECT_TRUE(session.output().empty());
-  const auto generation = generate(session, engine, limits);
-  ASSERT_TRUE(generation);
-  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
-}
 
 /// Draws token 1 from its own distribution, which has no other token.
 struct DrawsOne : archetype::Strategy {

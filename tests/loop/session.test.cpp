@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -18,6 +19,7 @@ template class reprise::Session<reprise::archetype::Strategy, reprise::archetype
 namespace reprise::session_test {
 namespace {
 
+using std::chrono::nanoseconds;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
@@ -92,13 +94,6 @@ TEST_F(SessionTest, RefusesACacheThatHoldsTheAnchor) {
 }
 TEST_F(SessionTest, RefusesMorePendingTokensThanAPassHasRows) {
   EXPECT_EQ(code_of(session.begin(prompt, {.max_rows = 2}, 0)), ErrorCode::too_many_pending);
-}
-TEST_F(SessionTest, IsAsBeforeWhenBeginIsRefused) {
-  begin();
-  round({5});
-  EXPECT_FALSE(session.begin({}));
-  EXPECT_THAT(session.context(), ElementsAre(10, -20, lowest, 5));
-  EXPECT_TRUE(next_pass());
 }
 
 // ----------------------------------------------------------------------------------- the order of calls
@@ -363,6 +358,24 @@ TEST_F(SessionTest, StaysFinishedByTheCallerWhenALimitIsRaised) {
   EXPECT_EQ(session.finish_reason(), FinishReason::caller);
   ASSERT_TRUE(session.truncate(2));
   EXPECT_FALSE(session.finished());
+}
+TEST_F(SessionTest, CountsWhatCommittedRoundsDid) {
+  begin();
+  session.add_drafting_time(nanoseconds(40));
+  round({1, 2, 8});
+  session.add_drafting_time(nanoseconds(2));
+  const auto pass = next_pass();
+  ASSERT_TRUE(session.resolve(pass->ticket, std::array<Token, 1>{8}));
+  ASSERT_TRUE(session.commit(pass->ticket, nanoseconds(100)));
+  ASSERT_TRUE(next_pass());  // never committed
+  const Statistics& counted = session.statistics();
+  EXPECT_EQ(counted.passes, 2U);
+  EXPECT_EQ(counted.tokens, 4U);
+  EXPECT_EQ(counted.from(DraftSource::unknown), (Statistics::Sent{8, 2}));
+  EXPECT_EQ(counted.at_depth(1), (Statistics::Sent{2, 1}));
+  EXPECT_EQ(counted.at_depth(3), (Statistics::Sent{2, 0}));
+  EXPECT_EQ(counted.pass_time, (Statistics::Time{1, 100}));
+  EXPECT_EQ(counted.drafting_time, (Statistics::Time{2, 42}));
 }
 TEST_F(SessionTest, CountsTheBytesItHolds) {
   const std::size_t before = session.memory_bytes();

@@ -227,18 +227,6 @@ TEST_F(Page, LoadsNothing) {
   EXPECT_EQ(count(ran.page, "http:"), 1U) << "the name of the SVG namespace alone";
 }
 
-TEST_F(Page, FoldsThousandsOfCategories) {
-  std::string text;
-  for (std::size_t i = 0; i < 5000; ++i)
-    text += "{\"id\":\"" + std::to_string(i) + "\",\"category\":\"kind " + std::to_string(i) +
-            "\",\"turns\":[{\"prompt\":[1,2,1,2],\"output\":[1,2,1,2]}]}\n";
-  const WithPage ran = paged({"--cost", "linear:0.02", write("t.jsonl", text)});
-  ASSERT_EQ(ran.status, 0) << ran.error;
-  EXPECT_THAT(ran.page, HasSubstr("4976 others"));
-  EXPECT_LT(ran.page.size(), 200'000U);
-  EXPECT_EQ(ran.data.find("sessions")->array()->size(), 11U);
-}
-
 TEST_F(Page, StaysSmallForLongSessions) {
   testing::Random random(2);
   std::string text;

@@ -303,36 +303,6 @@ TEST(Past, OfAPublishedRankedMethodIsTheStrategyItself) {
   }
 }
 
-TEST(Past, PaysAndIsSaidInTheRows) {
-  const Trace trace = agents(30);
-  How how;
-  const Row past = replayed({trace}, how).front();
-  how.settings.kept = Kept::session;
-  const Row session = replayed({trace}, how).front();
-  EXPECT_GT(past.counts.accepted, session.counts.accepted * 3 / 2);
-  EXPECT_TRUE(past.counts.lossless());
-  EXPECT_EQ(past.kept, Kept::past);
-  EXPECT_EQ(session.kept, Kept::session);
-  const std::size_t tables = NextTokenCounts::make()->memory_bytes() + RankedRows::make()->memory_bytes();
-  EXPECT_EQ(past.memory_bytes, HistoryStore::make()->memory_bytes() + tables);
-  EXPECT_EQ(session.memory_bytes, 0U);
-}
-
-TEST(Past, StaysBelowItsCeilingAndForgetsWhatFindsNoRoom) {
-  const Trace trace = agents(30);
-  How how;
-  how.settings.memory_bytes = 50'000;
-  how.settings.next_token_bytes = 0;
-  const Row small = replayed({trace}, how).front();
-  EXPECT_LE(small.memory_bytes, 50'000U);
-  EXPECT_GT(small.memory_bytes, 40'000U);
-  EXPECT_LT(small.counts.accepted, counts(trace).accepted);
-  how.settings.next_token_bytes = 10'000;
-  const std::size_t with_tables = replayed({trace}, how).front().memory_bytes;
-  EXPECT_LE(with_tables, small.memory_bytes + 20'000U) << "next-token counts and ranked rows";
-  EXPECT_GT(with_tables, small.memory_bytes + 19'000U);
-}
-
 TEST(Past, BelongsToOneTraceStrategyControlAndCurve) {
   const Trace trace = agents(6);
   const Trace other = agents(6, 2);

@@ -10,8 +10,6 @@
 
 // NOLINTBEGIN: the names are llama.cpp's
 #define LLAMA_DEFAULT_SEED 0xFFFFFFFF
-#define LLAMA_TOKEN_NULL -1
-#define LLAMA_STATE_SEQ_FLAGS_NONE 0
 #define LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY 1
 
 extern "C" {
@@ -53,23 +51,14 @@ typedef struct llama_token_data_array {
 typedef struct llama_batch {
   int32_t n_tokens;
   llama_token* token;
-  float* embd;
   llama_pos* pos;
   int32_t* n_seq_id;
   llama_seq_id** seq_id;
   int8_t* logits;
 } llama_batch;
 
-enum llama_flash_attn_type {
-  LLAMA_FLASH_ATTN_TYPE_AUTO = -1,
-  LLAMA_FLASH_ATTN_TYPE_DISABLED = 0,
-  LLAMA_FLASH_ATTN_TYPE_ENABLED = 1,
-};
-typedef bool (*llama_progress_callback)(float progress, void* user_data);
 struct llama_model_params {
   int32_t n_gpu_layers;
-  llama_progress_callback progress_callback;
-  void* progress_callback_user_data;
 };
 struct llama_context_params {
   uint32_t n_ctx;
@@ -78,7 +67,6 @@ struct llama_context_params {
   uint32_t n_seq_max;
   int32_t n_threads;
   int32_t n_threads_batch;
-  enum llama_flash_attn_type flash_attn_type;
   bool no_perf;
   bool swa_full;
   bool kv_unified;
@@ -139,14 +127,10 @@ float* llama_get_logits_ith(struct llama_context* ctx, int32_t i);
 
 int32_t llama_vocab_n_tokens(const struct llama_vocab* vocab);
 bool llama_vocab_is_eog(const struct llama_vocab* vocab, llama_token token);
-llama_token llama_vocab_bos(const struct llama_vocab* vocab);
-llama_token llama_vocab_eos(const struct llama_vocab* vocab);
 int32_t llama_tokenize(const struct llama_vocab* vocab, const char* text, int32_t text_len, llama_token* tokens,
                        int32_t n_tokens_max, bool add_special, bool parse_special);
 int32_t llama_token_to_piece(const struct llama_vocab* vocab, llama_token token, char* buf, int32_t length,
                              int32_t lstrip, bool special);
-int32_t llama_detokenize(const struct llama_vocab* vocab, const llama_token* tokens, int32_t n_tokens, char* text,
-                         int32_t text_len_max, bool remove_special, bool unparse_special);
 int32_t llama_chat_apply_template(const char* tmpl, const struct llama_chat_message* chat, size_t n_msg, bool add_ass,
                                   char* buf, int32_t length);
 

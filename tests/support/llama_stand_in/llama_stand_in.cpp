@@ -159,7 +159,6 @@ llama_context_params llama_context_default_params() {
   params.n_ubatch = 512;
   params.n_seq_max = 1;
   params.n_threads = params.n_threads_batch = 4;
-  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_AUTO;
   params.no_perf = params.swa_full = true;
   return params;
 }
