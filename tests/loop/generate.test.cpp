@@ -91,6 +91,12 @@ TEST_F(Generate, RefusesPicksThatEndBeforeTheFirstDisagreement) {
   EXPECT_TRUE(generate(session, engine, prompt, limits)) << "nothing is drafted";
 }
 
+TEST_F(Generate, RefusesAnEngineWithoutPicks) {
+  FewPicks engine{0};
+  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::bad_picks);
+  EXPECT_TRUE(session.output().empty());
+}
+
 TEST_F(Generate, ReadsPicksWithoutASizeAsFarAsItNeeds) {
   struct Indexed {
     struct Rows {
