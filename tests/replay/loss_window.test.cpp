@@ -17,7 +17,7 @@ struct OnePass {
   std::size_t committed;
 };
 
-double worst(const std::vector<OnePass>& passes, std::size_t longest = LossWindow::passes) {
+double worst(const std::vector<OnePass>& passes, std::size_t longest) {
   LossWindow window(longest);
   for (const OnePass& pass : passes) window.add(pass.cost, pass.committed);
   return window.worst();
