@@ -81,7 +81,6 @@ reprise_add_tests(
   reprise-llama-tests
   llama/batch_decode.test.cpp
   llama/flips.test.cpp
-  llama/llama_stand_in.test.cpp
   llama/llama_verifier.test.cpp
   llama/loops.test.cpp
   llama/options.test.cpp

@@ -65,70 +65,6 @@ class CInterfaceErrors : public ::testing::Test {
   const Tokens text = {1, 2, 3, 4};
 };
 
-// --- the bound on losses ---
-
-/// Requests whose last pass is reported by no further call. Returns the loss of the worst 1,000 passes, in plain
-/// passes.
-template <class Pass>
-double worst_loss(std::size_t passes, double per_row, Pass&& pass) {
-  std::vector<double> losses;
-  double worst = 0;
-  double sum = 0;
-  for (std::size_t request = 0; losses.size() < 3000; ++request) {
-    Tokens ids;
-    for (std::size_t i = 0; i < 200; ++i) ids.push_back(static_cast<reprise_token>(request % 7 * 100 + i % 40));
-    for (std::size_t i = 0; i < passes; ++i) {
-      losses.push_back(per_row * static_cast<double>(pass(ids, i)));
-      ids.push_back(9999);
-    }
-  }
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    sum += losses[i] - (i < 1000 ? 0 : losses[i - 1000]);
-    worst = std::max(worst, sum);
-  }
-  return worst;
-}
-
-TEST(CInterface, LosesAtMostTenPassesInAThousandIfTheLastPassOfARequestIsNeverReported) {
-  for (const double per_row : {0.02, 0.3})
-    for (const std::size_t passes : {1U, 2U, 10U}) {
-      reprise_curve* curve = nullptr;
-      ASSERT_EQ(reprise_curve_create_linear(per_row, &curve, nullptr), REPRISE_OK);
-      auto options = sized<reprise_options>();
-      options.curve = curve;
-      reprise_follower* follower = nullptr;
-      ASSERT_EQ(reprise_follower_create(&options, &follower, nullptr), REPRISE_OK);
-      const auto followed = [&](const Tokens& ids, std::size_t) {
-        const reprise_token* draft = nullptr;
-        std::size_t drafted = 0;
-        EXPECT_EQ(reprise_follower_draft(follower, ids.data(), ids.size(), 32, 0, 0, &draft, &drafted), REPRISE_OK);
-        return drafted;
-      };
-      EXPECT_LE(worst_loss(passes, per_row, followed), 10.0) << passes << " passes at " << per_row;
-      reprise_follower_destroy(follower);
-
-      reprise_session* session = nullptr;
-      ASSERT_EQ(reprise_session_create(&options, &session, nullptr), REPRISE_OK);
-      const auto planned = [&](const Tokens& ids, std::size_t pass) {
-        if (pass == 0) {
-          EXPECT_EQ(reprise_session_begin(session, ids.data(), ids.size(), REPRISE_UNLIMITED, nullptr), REPRISE_OK);
-        }
-        auto run = sized<reprise_pass>();
-        auto done = sized<reprise_commit>();
-        EXPECT_EQ(reprise_session_plan(session, nullptr, 32, &run), REPRISE_OK);
-        const std::size_t drafted = run.drafted;
-        const reprise_token pick = 9999;
-        if (pass + 1 < passes) {
-          EXPECT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_OK);
-        }
-        return drafted;
-      };
-      EXPECT_LE(worst_loss(passes, per_row, planned), 10.0) << passes << " passes at " << per_row;
-      reprise_session_destroy(session);
-      reprise_curve_destroy(curve);
-    }
-}
-
 TEST_F(CInterfaceErrors, AreOkBeforeTheFirstOne) {
   for (const reprise_error* error :
        {reprise_session_error(session), reprise_follower_error(follower), reprise_history_error(history)}) {
@@ -143,71 +79,6 @@ TEST_F(CInterfaceErrors, StayUntilTheNextOne) {
   last(REPRISE_NOT_BEGUN);
   EXPECT_EQ(reprise_session_truncate(session, 9), REPRISE_SIZE_OUT_OF_RANGE);
   EXPECT_NE(last(REPRISE_SIZE_OUT_OF_RANGE, 9, 4), "");
-}
-
-TEST_F(CInterfaceErrors, OfSequences) {
-  EXPECT_EQ(begin({}), REPRISE_EMPTY_CONTEXT);
-  auto can = sized<reprise_capabilities>();
-  can.max_context = 3;
-  EXPECT_EQ(begin(text, REPRISE_UNLIMITED, &can), REPRISE_CONTEXT_TOO_LONG);
-  last(REPRISE_CONTEXT_TOO_LONG, 4, 3);
-  EXPECT_EQ(begin(text, 4), REPRISE_CACHED_OUT_OF_RANGE);
-  can.max_context = 0;
-  can.max_rows = 2;
-  EXPECT_EQ(begin(text, 1, &can), REPRISE_TOO_MANY_PENDING);
-  last(REPRISE_TOO_MANY_PENDING, 3, 2);
-  EXPECT_EQ(reprise_session_plan(session, nullptr, 9, &pass), REPRISE_NOT_BEGUN);
-  EXPECT_EQ(begin(text), REPRISE_OK);
-  EXPECT_EQ(reprise_session_truncate(session, 0), REPRISE_SIZE_OUT_OF_RANGE);
-  EXPECT_EQ(reprise_session_set_cached(session, 4), REPRISE_CACHED_OUT_OF_RANGE);
-}
-
-TEST_F(CInterfaceErrors, OfPasses) {
-  const reprise_token pick = 5;
-  ASSERT_EQ(begin(text), REPRISE_OK);
-  EXPECT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_NOT_PLANNED);
-  EXPECT_EQ(reprise_session_report_top_k(session, 0, &pick, 1), REPRISE_NOT_PLANNED);
-  ASSERT_EQ(reprise_session_plan(session, nullptr, 0, &pass), REPRISE_OK);
-  EXPECT_EQ(pass.rows, 1U);
-  EXPECT_EQ(reprise_session_report_top_k(session, 1, &pick, 1), REPRISE_SIZE_OUT_OF_RANGE);
-  EXPECT_EQ(reprise_session_commit(session, &pick, 0, 0, &done), REPRISE_BAD_PICKS);
-  const std::array<reprise_token, 2> too_many = {5, 5};
-  EXPECT_EQ(reprise_session_commit(session, too_many.data(), 2, 0, &done), REPRISE_BAD_PICKS);
-  last(REPRISE_BAD_PICKS, 2, 1);
-  EXPECT_EQ(reprise_session_commit(session, &pick, 1, -1, &done), REPRISE_INVALID_ARGUMENT);
-  // The pass is still open.
-  EXPECT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_OK);
-  EXPECT_EQ(done.count, 1U);
-  EXPECT_EQ(done.tokens[0], 5);
-  EXPECT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_NOT_PLANNED);
-  EXPECT_EQ(done.count, 0U) << "the outputs are 0 after an error";
-
-  auto limits = sized<reprise_limits>();
-  limits.max_tokens = 1;
-  EXPECT_EQ(reprise_session_plan(session, &limits, 9, &pass), REPRISE_FINISHED);
-  EXPECT_EQ(pass.rows, 0U);
-  auto state = sized<reprise_state>();
-  ASSERT_EQ(reprise_session_state(session, &state), REPRISE_OK);
-  EXPECT_EQ(state.finish, REPRISE_FINISH_MAX_TOKENS);
-}
-
-TEST_F(CInterfaceErrors, EosEndsTheOutputAndIsNotInIt) {
-  const reprise_token eos = 9;
-  auto limits = sized<reprise_limits>();
-  limits.eos = &eos;
-  limits.eos_count = 1;
-  ASSERT_EQ(begin(text), REPRISE_OK);
-  for (const reprise_token pick : {5, 9}) {
-    ASSERT_EQ(reprise_session_plan(session, &limits, 0, &pass), REPRISE_OK);
-    ASSERT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_OK);
-  }
-  EXPECT_EQ(done.finish, REPRISE_FINISH_EOS);
-  auto state = sized<reprise_state>();
-  ASSERT_EQ(reprise_session_state(session, &state), REPRISE_OK);
-  EXPECT_EQ(state.finish, REPRISE_FINISH_EOS);
-  EXPECT_EQ(state.context_count, 6U);
-  ASSERT_EQ(state.output_count, 1U);
-  EXPECT_EQ(state.output[0], 5);
 }
 
 TEST_F(CInterfaceErrors, OfHistories) {
@@ -432,34 +303,6 @@ TEST(CInterface, HasAStatusForEveryErrorCodeThatItMeets) {
 }
 
 TEST(CInterface, KnowsItsVersion) { EXPECT_EQ(std::string_view(reprise_version()), version_string); }
-
-TEST(CInterface, AHistoryServesLaterSessionsAndForgetsWhatIsRemoved) {
-  reprise_history* history = nullptr;
-  reprise_follower* follower = nullptr;
-  ASSERT_EQ(reprise_history_create(nullptr, &history, nullptr), REPRISE_OK);
-  Tokens text(200);
-  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<reprise_token>(i * i % 199);
-  ASSERT_EQ(reprise_history_add(history, 5, text.data(), text.size(), 100, 1), REPRISE_OK);
-  reprise_curve* curve = nullptr;
-  ASSERT_EQ(reprise_curve_create_linear(0.01, &curve, nullptr), REPRISE_OK);
-  auto options = sized<reprise_options>();
-  options.history = history;
-  options.curve = curve;
-  ASSERT_EQ(reprise_follower_create(&options, &follower, nullptr), REPRISE_OK);
-  reprise_curve_destroy(curve);  // the options are copied
-  const reprise_token* draft = nullptr;
-  std::size_t drafted = 0;
-  ASSERT_EQ(reprise_follower_draft(follower, text.data() + 40, 20, 8, 0, 0, &draft, &drafted), REPRISE_OK);
-  ASSERT_GT(drafted, 0U);
-  EXPECT_EQ(Tokens(draft, draft + drafted),
-            Tokens(text.begin() + 60, text.begin() + 60 + static_cast<std::ptrdiff_t>(drafted)));
-  ASSERT_EQ(reprise_history_remove(history, 5), REPRISE_OK);
-  ASSERT_EQ(reprise_follower_forget(follower), REPRISE_OK);
-  ASSERT_EQ(reprise_follower_draft(follower, text.data() + 40, 20, 8, 0, 0, &draft, &drafted), REPRISE_OK);
-  EXPECT_TRUE(drafted == 0 || draft[0] != text[60]) << "a guess from the text of the follower is allowed";
-  reprise_follower_destroy(follower);
-  reprise_history_destroy(history);
-}
 
 }  // namespace
 }  // namespace reprise::c_interface_test

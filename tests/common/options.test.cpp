@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "support/refusal.hpp"
+
 namespace reprise::tools::common_options_test {
 namespace {
 
@@ -42,12 +44,7 @@ struct OptionTables : ::testing::Test {
 
   GivenOptions read(const std::vector<std::string>& arguments) { return parse(table, arguments); }
   std::string refused(const std::vector<std::string>& arguments) {
-    try {
-      read(arguments);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return testing::refusal([&] { return read(arguments); });
   }
 };
 

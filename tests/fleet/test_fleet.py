@@ -287,15 +287,6 @@ class Publishing(FleetCase):
         self.assertGreater(seen.count("old"), 8)
         self.assertGreater(seen.count("new"), 3)
 
-    def test_a_crash_before_the_manifest_leaves_the_old_generation(self) -> None:
-        self.publish("old")
-        with mock.patch.object(published, "write_json", side_effect=KeyboardInterrupt):
-            self.assertRaises(KeyboardInterrupt, self.publish, "new")
-        self.assertEqual(self.generations(), ["generation-000001.corpus", "generation-000002.corpus"])
-        self.assertEqual(self.read(), "old")
-        self.assertEqual(self.publish("new")["generation"], 3)
-        self.assertEqual(self.clean(1)["removed"], ["generation-000001.corpus", "generation-000002.corpus"])
-
     def test_a_corpus_that_is_not_whole_is_not_published(self) -> None:
         self.publish("old")
         check = mock.Mock(side_effect=FleetError("is damaged"))

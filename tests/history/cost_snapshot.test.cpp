@@ -9,9 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "reprise/history/history_snapshot.hpp"
-#include "reprise/history/history_store.hpp"
-#include "reprise/history/table_snapshots.hpp"
 #include "support/snapshots.hpp"
 
 namespace reprise::cost_snapshot_test {
@@ -78,48 +75,6 @@ TEST(CostSnapshot, HasTheBytesOfTheFormat) {
   ASSERT_EQ(bytes.size(), snapshot_bytes({contents.size()}));
   for (std::size_t i = 0; i < contents.size(); ++i)
     EXPECT_EQ(std::to_integer<int>(bytes[snapshot_bytes({0}) + i]), contents[i]) << i;
-}
-
-TEST(CostSnapshot, LivesBesideAHistoryAndTablesThatDoNotSeeIt) {
-  HistoryStore history = HistoryStore::make({.max_bytes = 40'000}).value();
-  history.begin_sequence(1);
-  history.append(std::vector<Token>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, Origin::output);
-  history.end_sequence();
-  const CalibrationState calibration = testing::taught_state(4);
-  NextTokenCounts counts = NextTokenCounts::make({.max_bytes = 640, .key = 1}).value();
-  RankedRows rows = RankedRows::make({.max_bytes = 640, .key = 2}).value();
-  counts.add(std::vector<Token>{1, 2, 3});
-  rows.add(std::vector<RankedRows::Row>{{Ranking::none, 5, Ranking(std::vector<Token>{6})}});
-  const auto section = [](std::size_t length) { return snapshot_bytes({length}) - snapshot_bytes({}); };
-  Bytes bytes(snapshot_bytes_of(history) + section(cost_bytes(some_costs(), some_engine)) +
-              section(next_token_bytes(counts)) + section(ranked_row_bytes(rows)));
-  SnapshotWriter writer(bytes, some_tokenizer);
-  ASSERT_TRUE(save_costs(some_costs(), some_engine, writer));
-  write_ranked_rows(writer, rows);
-  write_next_tokens(writer, counts);
-  write_history(writer, history, calibration);
-  ASSERT_TRUE(writer.finish());
-
-  HistoryStore again = HistoryStore::make({.max_bytes = 40'000}).value();
-  CalibrationState loaded;
-  ASSERT_TRUE(load_history(bytes, some_tokenizer, again, loaded));
-  EXPECT_EQ(loaded, calibration);
-  EXPECT_EQ(again.counts().stored, history.counts().stored);
-  const auto reader = SnapshotReader::open(bytes, some_tokenizer);
-  ASSERT_TRUE(reader);
-  EXPECT_EQ(load_costs(*reader, some_engine).value(), some_costs());
-  counts.clear();
-  rows.clear();
-  ASSERT_TRUE(load_next_tokens(*reader, counts));
-  ASSERT_TRUE(load_ranked_rows(*reader, rows));
-  EXPECT_EQ(counts.next(1).total(), 1U);
-  EXPECT_EQ(rows.after(5), Ranking(std::vector<Token>{6}));
-
-  // Costs alone change neither a history nor a calibration.
-  CalibrationState untouched = testing::taught_state(5);
-  ASSERT_TRUE(load_history(with_costs(some_costs()), some_tokenizer, again, untouched));
-  EXPECT_EQ(untouched, testing::taught_state(5));
-  EXPECT_EQ(again.counts().stored, history.counts().stored);
 }
 
 TEST(CostSnapshot, IsRefusedWithoutCostsAndForAnotherEngine) {

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/ngram_drafter.hpp"
 #include "support/committed_inputs.hpp"
 #include "support/history_snapshots.hpp"
 
@@ -121,23 +120,6 @@ TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
     }
 }
 
-TEST(MemorySnapshot, KnowsWhatTheMemoryItWasMadeOfKnew) {
-  Random random(5);
-  HistoryStore memory = make();
-  std::vector<Tokens> texts;
-  live(memory, random, 30, &texts, 1'000'000);
-  HistoryStore again = make();
-  load_whole(saved(memory), again);
-  const std::uint64_t stored = again.counts().stored;
-  for (const Tokens& text : texts) {
-    if (text.size() < HistoryStore::least_duplicate) continue;
-    again.begin_sequence(99);
-    again.append(text, Origin::output);
-  }
-  again.end_sequence();
-  EXPECT_EQ(again.counts().stored, stored) << "all of it was there";
-}
-
 template <class Memory>
 class MemorySnapshotOf : public ::testing::Test {};
 using Memories =
@@ -162,47 +144,6 @@ TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTh
       ASSERT_EQ(texts_in(saved(again)), texts_in(saved(memory))) << seed;
     }
   }
-}
-
-TEST(MemorySnapshot, BringsBackNamesOriginsAndUseCounts) {
-  Random random(6);
-  HistoryStore memory = make();
-  const Tokens text = random_tokens(random, 200, 1'000'000);
-  for (int i = 0; i < 4; ++i) {
-    memory.begin_sequence(11);
-    memory.append(TokenSpan(text).first(150), Origin::prompt);
-    memory.append(TokenSpan(text).subspan(150), Origin::output);
-  }
-  memory.end_sequence();
-  HistoryStore again = make();
-  load_whole(saved(memory), again);
-  std::array<HistoryStore::HistoryMatch, 4> found;
-  ASSERT_EQ(again.find(TokenSpan(text).first(150), found), 1U);
-  EXPECT_GT(again.use_count(found[0].next), 0);
-  EXPECT_EQ(again.use_count(found[0].next), memory.use_count(found[0].next)) << "empty memories are filled in order";
-  EXPECT_EQ(again.word(found[0].next).origin(), Origin::output);
-  ASSERT_EQ(again.find(TokenSpan(text).first(149), found), 1U);
-  EXPECT_EQ(again.word(found[0].next).origin(), Origin::prompt);
-  again.remove(12);
-  EXPECT_FALSE(followed(again, TokenSpan(text).first(150), 1).empty());
-  again.remove(11);
-  EXPECT_TRUE(followed(again, TokenSpan(text).first(150), 1).empty());
-}
-
-TEST(MemorySnapshot, IsAddedToWhatTheMemoryHolds) {
-  HistoryStore memory = make();
-  const Tokens saved_text = {1, 2, 3};
-  memory.begin_sequence(1);
-  memory.append(saved_text, Origin::output);
-  memory.end_sequence();
-  HistoryStore other = make();
-  const Tokens held = {4, 5, 6};
-  other.begin_sequence(2);
-  other.append(held, Origin::output);  // and this sequence is still open
-  load_whole(saved(memory), other);
-  EXPECT_EQ(followed(other, TokenSpan(saved_text).first(2), 8).size(), 1U);
-  EXPECT_EQ(followed(other, TokenSpan(held).first(2), 8).size(), 1U);
-  EXPECT_EQ(followed(other, TokenSpan(held).first(2), 8)[0].words.size(), 1U) << "and no copy runs across";
 }
 
 TEST(MemorySnapshot, EndsTheSequenceThatWasOpen) {
@@ -293,66 +234,6 @@ TEST(MemorySnapshot, IsTakenAsFarAsTheOptionsOfTheMemorySay) {
   EXPECT_EQ(none.memory_bytes(), 0U);
 }
 
-TEST(MemorySnapshot, OfTheLargestTokenComesBack) {
-  HistoryStore memory = make();
-  const Token largest = 0x7ffffffe;
-  memory.begin_sequence(1);
-  memory.append(Tokens{largest, 0x40000000, largest}, Origin::output);
-  memory.end_sequence();
-  HistoryStore again = make();
-  load_whole(saved(memory), again);
-  EXPECT_EQ(followed(again, Tokens{largest, 0x40000000}, 8), followed(memory, Tokens{largest, 0x40000000}, 8));
-  EXPECT_EQ(followed(again, Tokens{largest, 0x40000000}, 8).size(), 1U);
-}
-
-TEST(MemorySnapshot, SaysHowMuchRoomItNeeds) {
-  Random random(7);
-  HistoryStore memory = make();
-  live(memory, random, 5);
-  Bytes bytes(snapshot_bytes_of(memory) - 1);
-  const auto none = save_history(bytes, some_tokenizer, memory, CalibrationState());
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, ErrorCode::out_of_room);
-  EXPECT_EQ(none.error().value, snapshot_bytes_of(memory));
-}
-
-/// Returns the drafts of a drafter along `text`.
-std::vector<std::pair<Token, NodeIndex>> drafts(const HistoryStore& memory, const CalibrationState& prior,
-                                                const Tokens& text) {
-  NgramOptions options;
-  options.stores = {memory};
-  options.prior = prior;
-  NgramDrafter<> drafter(options);
-  std::vector<std::pair<Token, NodeIndex>> all;
-  drafter.begin(TokenSpan(text).first(4));
-  for (std::size_t at = 4; at < text.size(); ++at) {
-    std::array<DraftNode, 16> storage;
-    Draft draft(storage, {.max_nodes = 16});
-    drafter.propose(TokenSpan(text).first(at), draft);
-    for (const DraftNode& node : draft.view()) all.emplace_back(node.token, node.parent);
-    drafter.observe(TokenSpan(text).first(at + 1), 1, Origin::output);
-  }
-  return all;
-}
-
-TEST(MemorySnapshot, BringsBackTheSameDrafts) {
-  Random random(8);
-  HistoryStore memory = make();
-  std::vector<Tokens> texts;
-  live(memory, random, 40, &texts, 1'000'000, 0);
-  const CalibrationState taught = testing::taught_state(4);
-  HistoryStore again = make();
-  CalibrationState calibration;
-  ASSERT_TRUE(load_history(saved(memory, taught), some_tokenizer, again, calibration));
-  const HistoryStore nothing;
-  for (const Tokens& text : texts) {
-    if (text.size() < 20) continue;
-    const auto drafted = drafts(memory, taught, text);
-    EXPECT_EQ(drafts(again, calibration, text), drafted);
-    EXPECT_NE(drafts(nothing, taught, text), drafted) << "the memory has a part in them";
-  }
-}
-
 // Damage and forgery: the memory must stay unchanged.
 
 /// A memory with some content, and its state before a load.
@@ -375,27 +256,6 @@ Bytes small_snapshot() {
   HistoryStore memory = make(20'000);
   live(memory, random, 4);
   return saved(memory, testing::taught_state(5));
-}
-
-TEST(DamagedMemorySnapshot, WithAnySingleWrongBitIsRefused) {
-  Bytes bytes = small_snapshot();
-  Untouched untouched;
-  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-    ASSERT_FALSE(load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration)) << bit;
-    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-  }
-  EXPECT_TRUE(untouched.still());
-  EXPECT_TRUE(load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration));
-  EXPECT_FALSE(untouched.still());
-}
-
-TEST(ForeignMemorySnapshot, OfAnotherTokenizerIsRefused) {
-  Untouched untouched;
-  const auto loaded = load_history(small_snapshot(), some_tokenizer + 1, untouched.memory, untouched.calibration);
-  ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().code, ErrorCode::other_tokenizer);
-  EXPECT_TRUE(untouched.still());
 }
 
 TEST(ForgedMemorySnapshot, WithOneWrongRunOrCalibrationIsRefusedAsAWhole) {

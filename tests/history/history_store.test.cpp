@@ -123,16 +123,6 @@ TEST(HistoryStore, PutsLongerAgreementFirstAndTheLatestOfEquals) {
   EXPECT_THAT(continuations(memory, {1, 2, 3, 4}, 1), ElementsAre(Tokens{100}, Tokens{300}, Tokens{200}));
 }
 
-TEST(HistoryStore, NeverCopiesFromOneSequenceIntoTheNext) {
-  HistoryStore memory = make();
-  remember(memory, {1, 2, 3});
-  remember(memory, {4, 5, 6});
-  EXPECT_THAT(continuations(memory, {1, 2}), ElementsAre(Tokens{3}));
-  std::array<HistoryStore::HistoryMatch, 4> found;
-  ASSERT_EQ(memory.find(Tokens{3, 4}, found), 1U);
-  EXPECT_EQ(found[0].agreements, 1U) << "an n-gram of two sequences";
-}
-
 TEST(HistoryStore, StoresLongRunsOnceAndWhatIsNewBehindThem) {
   Random random(1);
   HistoryStore memory = make();
@@ -166,21 +156,6 @@ TEST(HistoryStore, CountsWhatCameByAgain) {
   }
 }
 
-TEST(HistoryStore, StoresTheSamePromptOnceHoweverOftenItComes) {
-  // 1,000 requests share 2,000 tokens and have 100 tokens each of their own.
-  Random random(11);
-  HistoryStore memory = make(std::size_t{4} << 20);
-  const Tokens shared = random_tokens(random, 2000, 1'000'000);
-  for (int request = 0; request < 1000; ++request) {
-    Tokens tokens = shared;
-    const Tokens own = random_tokens(random, 100, 1'000'000);
-    tokens.insert(tokens.end(), own.begin(), own.end());
-    remember(memory, tokens, static_cast<SequenceTag>(request));
-  }
-  EXPECT_LE(memory.counts().stored, 2000 + 1000 * (100 + HistoryStore::lead));
-  EXPECT_EQ(memory.counts().evicted, 0U);
-}
-
 TEST(HistoryStore, StoresNothingOfWhatItKnowsFromBeginToEnd) {
   Random random(12);
   for (const std::size_t size : {64U, 96U, 320U, 1000U}) {
@@ -192,19 +167,6 @@ TEST(HistoryStore, StoresNothingOfWhatItKnowsFromBeginToEnd) {
     memory.for_each_run([&](const HistoryStore::HistoryRun&) { ++runs; });
     EXPECT_EQ(runs, 1U);
   }
-}
-
-TEST(HistoryStore, GoesOnWithAConversationThatGrows) {
-  Random random(13);
-  HistoryStore memory = make();
-  Tokens conversation;
-  for (SequenceTag turn = 0; turn < 20; ++turn) {
-    const Tokens more = random_tokens(random, 200, 1'000'000);
-    conversation.insert(conversation.end(), more.begin(), more.end());
-    remember(memory, conversation, turn);
-  }
-  EXPECT_LE(memory.counts().stored, 20 * (200 + 2 * HistoryStore::lead));
-  EXPECT_GE(memory.counts().stored, 20 * 200U);
 }
 
 TEST(HistoryStore, PutsSequencesOfOneNameIntoTheSameSegments) {
@@ -224,16 +186,6 @@ TEST(HistoryStore, PutsSequencesOfOneNameIntoTheSameSegments) {
   };
   EXPECT_EQ(runs_in(true), 12U);
   EXPECT_EQ(runs_in(false), 4U);
-}
-
-TEST(HistoryStore, TakesWhatIsFreeBeforeAnythingGivesWay) {
-  Random random(14);
-  HistoryStore memory = make(HistoryStore::bytes_for(3200));
-  remember(memory, random_tokens(random, 1600, 1'000'000), 1);
-  remember(memory, random_tokens(random, 1600, 1'000'000), 2);
-  memory.remove(2);
-  remember(memory, random_tokens(random, 1600, 1'000'000), 3);
-  EXPECT_EQ(memory.counts().evicted, 0U);
 }
 
 TEST(HistoryStore, TakesAFreeSegmentThoughALateReaderTouchesIt) {
@@ -442,17 +394,6 @@ TEST(HistoryStore, RemovesASequenceOnRequest) {
   EXPECT_EQ(memory.counts().removed, 500U);
 }
 
-TEST(HistoryStore, RemovesTheSequenceThatIsBeingWritten) {
-  HistoryStore memory = make();
-  memory.begin_sequence(1);
-  memory.append(Tokens{1, 2, 3}, Origin::output);
-  memory.remove(1);
-  memory.append(Tokens{4, 5, 6}, Origin::output);
-  memory.end_sequence();
-  EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());
-  EXPECT_THAT(continuations(memory, {4, 5}), ElementsAre(Tokens{6}));
-}
-
 TEST(HistoryStore, IsEmptyAfterClear) {
   Random random(9);
   HistoryStore memory = make(100'000);
@@ -473,15 +414,6 @@ TEST(HistoryStore, RefusesACeilingWithoutRoom) {
   EXPECT_EQ(made.error().code, ErrorCode::size_out_of_range);
   EXPECT_EQ(made.error().value, 100U);
   EXPECT_GT(made.error().limit, 100U);
-}
-
-TEST(HistoryStore, WithoutRoomFindsAndKeepsNothing) {
-  HistoryStore memory;
-  remember(memory, {1, 2, 3, 4});
-  EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());
-  memory.remove(1);
-  memory.clear();
-  EXPECT_EQ(memory.memory_bytes(), 0U);
 }
 
 /// Every continuation that is found must occur in one of the sequences; the reference searches the whole past. The

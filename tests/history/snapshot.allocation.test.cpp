@@ -4,15 +4,16 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "support/allocation_counter.hpp"
+#include "support/folder_test.hpp"
 #include "support/snapshots.hpp"
 
 namespace reprise::snapshot_allocation_test {
@@ -72,22 +73,12 @@ TEST(MemorySnapshotAllocations, NoneToSaveAndNoneToLoad) {
   EXPECT_GT(again->counts().stored, 2000U);
 }
 
-/// A folder of its own within the folder for temporary files.
-class SnapshotFileAllocations : public ::testing::Test {
+class SnapshotFileAllocations : public testing::FolderTest {
  protected:
-  SnapshotFileAllocations() { std::filesystem::create_directory(folder_); }
-  ~SnapshotFileAllocations() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  [[nodiscard]] std::size_t files() const {
-    std::size_t count = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++count;
-    return count;
+  [[nodiscard]] std::ptrdiff_t files() const {
+    return std::distance(std::filesystem::directory_iterator(folder_), std::filesystem::directory_iterator());
   }
 
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("reprise-allocations-" + std::to_string(detail::FileCalls::process()));
   const std::filesystem::path path_ = folder_ / "a";
 };
 
@@ -105,7 +96,7 @@ TEST_F(SnapshotFileAllocations, SavingWithoutMemoryLeavesTheOldFile) {
     Buffer<std::byte> back;
     ASSERT_TRUE(load_file(path_, back));
     EXPECT_EQ(back.size(), 5U);
-    EXPECT_EQ(files(), 1U);
+    EXPECT_EQ(files(), 1);
   }
   {
     const AllocationWatch watch(3);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "support/snapshots.hpp"
@@ -56,14 +55,6 @@ TEST(SnapshotCalibration, EveryNumberHasBytesOfItsOwn) {
     at += sizeof(T);
   });
   EXPECT_EQ(at, before.size());
-}
-
-TEST(SnapshotCalibration, NegativeNumbersComeBack) {
-  CalibrationState state;
-  state.all = -5;
-  state.by_token[1023] = -300;
-  state.lessons = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_EQ(*read(written(state)), state);
 }
 
 TEST(SnapshotCalibration, AnyNumbersAreAStateThatIsWithinTheBoundsOfLearning) {

@@ -5,9 +5,7 @@
 
 #if !defined(_WIN32)  // the tests cause faults with POSIX calls
 
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__linux__)
@@ -19,7 +17,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -32,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/folder_test.hpp"
 #include "support/property_cases.hpp"
 #include "support/snapshots.hpp"
 
@@ -43,31 +41,17 @@ using detail::FileCalls;
 using detail::FileKind;
 using testing::Bytes;
 
-/// An empty folder, removed by the destructor.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "reprise-snapshots-XXXXXX").string();
-    path_ = ::mkdtemp(name.data()) == nullptr ? fs::path() : fs::path(name);
-    EXPECT_FALSE(path_.empty());
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] fs::path operator/(const char* name) const { return path_ / name; }
-  [[nodiscard]] const fs::path& path() const { return path_; }
+class SnapshotFile : public testing::FolderTest {
+ protected:
   [[nodiscard]] std::set<std::string> files() const {
     std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(path_)) names.insert(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(folder_)) names.insert(entry.path().filename().string());
     return names;
   }
-
- private:
-  fs::path path_;
 };
+using FaultySave = SnapshotFile;
+using FaultyLoad = SnapshotFile;
+using KilledSave = SnapshotFile;
 
 Bytes bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -89,144 +73,133 @@ void expect_error(const Result<void>& result, ErrorCode code, std::uint64_t valu
   EXPECT_GE(result.error().message.size(), 20U);
 }
 
-TEST(SnapshotFile, ComesBack) {
-  const Folder folder;
+TEST_F(SnapshotFile, ComesBack) {
   for (const std::size_t size : {0U, 1U, 4095U, 4096U, 1'000'000U}) {
     const Bytes bytes(size, std::byte{0x5a});
-    ASSERT_TRUE(save_file(folder / "a", bytes));
-    EXPECT_EQ(loaded(folder / "a"), bytes) << "replaced by another size";
+    ASSERT_TRUE(save_file(folder_ / "a", bytes));
+    EXPECT_EQ(loaded(folder_ / "a"), bytes) << "replaced by another size";
   }
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"})) << "nothing is left beside it";
+  EXPECT_EQ(files(), (std::set<std::string>{"a"})) << "nothing is left beside it";
 }
 
-TEST(SnapshotFile, IsForItsOwnerOnly) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("secret")));
+TEST_F(SnapshotFile, IsForItsOwnerOnly) {
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("secret")));
   struct stat status = {};
-  ASSERT_EQ(::stat((folder / "a").c_str(), &status), 0);
+  ASSERT_EQ(::stat((folder_ / "a").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
 }
 
-TEST(SnapshotFile, MayBeNamedFromTheCurrentFolder) {
-  const Folder folder;
+TEST_F(SnapshotFile, MayBeNamedFromTheCurrentFolder) {
   const fs::path before = fs::current_path();
-  fs::current_path(folder.path());
+  fs::current_path(folder_);
   EXPECT_TRUE(save_file("a", bytes_of("1")));
   EXPECT_EQ(loaded("./a"), bytes_of("1"));
   EXPECT_FALSE(save_file("./", bytes_of("1"))) << "a folder";
   fs::current_path(before);
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
+  EXPECT_EQ(files(), (std::set<std::string>{"a"}));
 }
 
-TEST(SnapshotFile, IsLoadedUpToTheLimit) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("12345")));
+TEST_F(SnapshotFile, IsLoadedUpToTheLimit) {
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("12345")));
   Buffer<std::byte> bytes;
-  EXPECT_TRUE(load_file(folder / "a", bytes, 5));
+  EXPECT_TRUE(load_file(folder_ / "a", bytes, 5));
   EXPECT_EQ(bytes.size(), 5U);
   EXPECT_EQ(bytes.capacity(), 5U) << "as many bytes as the file has";
-  const auto refused = load_file(folder / "a", bytes, 4);
+  const auto refused = load_file(folder_ / "a", bytes, 4);
   expect_error(refused, ErrorCode::file_too_large, 5);
   EXPECT_EQ(refused.error().limit, 4U);
   EXPECT_EQ(bytes.size(), 0U) << "nothing of the one before";
 }
 
-TEST(SnapshotFile, ThatIsMissingIsSaidToBe) {
-  const Folder folder;
+TEST_F(SnapshotFile, ThatIsMissingIsSaidToBe) {
   Buffer<std::byte> bytes;
-  expect_error(load_file(folder / "a", bytes), ErrorCode::no_such_file);
-  expect_error(load_file(folder / "no" / "a", bytes), ErrorCode::no_such_file);
-  expect_error(save_file(folder / "no" / "a", bytes_of("1")), ErrorCode::file_failed, ENOENT);
-  ASSERT_TRUE(save_file(folder / "file", bytes_of("1")));
-  expect_error(load_file(folder / "file" / "a", bytes), ErrorCode::file_failed, ENOTDIR);
-  expect_error(save_file(folder / "file" / "a", bytes_of("1")), ErrorCode::file_failed, ENOTDIR);
+  expect_error(load_file(folder_ / "a", bytes), ErrorCode::no_such_file);
+  expect_error(load_file(folder_ / "no" / "a", bytes), ErrorCode::no_such_file);
+  expect_error(save_file(folder_ / "no" / "a", bytes_of("1")), ErrorCode::file_failed, ENOENT);
+  ASSERT_TRUE(save_file(folder_ / "file", bytes_of("1")));
+  expect_error(load_file(folder_ / "file" / "a", bytes), ErrorCode::file_failed, ENOTDIR);
+  expect_error(save_file(folder_ / "file" / "a", bytes_of("1")), ErrorCode::file_failed, ENOTDIR);
 }
 
-TEST(SnapshotFile, WithoutANameOrWithANulInItIsRefused) {
-  const Folder folder;
+TEST_F(SnapshotFile, WithoutANameOrWithANulInItIsRefused) {
   for (const fs::path& path :
-       {fs::path(), fs::path((folder / "a").string() + '\0' + "b"), fs::path(std::string(1, '\0'))}) {
+       {fs::path(), fs::path((folder_ / "a").string() + '\0' + "b"), fs::path(std::string(1, '\0'))}) {
     Buffer<std::byte> bytes;
     expect_error(save_file(path, bytes_of("1")), ErrorCode::bad_file_name);
     expect_error(load_file(path, bytes), ErrorCode::bad_file_name);
   }
-  EXPECT_EQ(folder.files(), std::set<std::string>());
+  EXPECT_EQ(files(), std::set<std::string>());
 }
 
-TEST(SnapshotFile, ErrorsOfTheSystemAreSaidAsWhatTheyAre) {
-  const Folder folder;
+TEST_F(SnapshotFile, ErrorsOfTheSystemAreSaidAsWhatTheyAre) {
   const auto says = [](const Result<void>& result, std::string_view words) {
     return !result && result.error().message.find(words) != std::string_view::npos;
   };
   const std::string longest(250, 'x');  // valid for the file, too long for the temporary file
-  const auto too_long = save_file(folder / longest.c_str(), bytes_of("1"));
+  const auto too_long = save_file(folder_ / longest.c_str(), bytes_of("1"));
   expect_error(too_long, ErrorCode::file_failed, ENAMETOOLONG);
   EXPECT_TRUE(says(too_long, "too long"));
-  EXPECT_TRUE(says(save_file(folder / std::string(300, 'x').c_str(), bytes_of("1")), "too long"));
+  EXPECT_TRUE(says(save_file(folder_ / std::string(300, 'x').c_str(), bytes_of("1")), "too long"));
   Buffer<std::byte> bytes;
-  EXPECT_TRUE(says(load_file(folder / std::string(300, 'x').c_str(), bytes), "too long"));
-  EXPECT_TRUE(says(save_file(folder / "no" / "a", bytes_of("1")), "does not exist"));
-  EXPECT_EQ(folder.files(), std::set<std::string>());
-  EXPECT_TRUE(save_file(folder / longest.substr(20).c_str(), bytes_of("1")));
+  EXPECT_TRUE(says(load_file(folder_ / std::string(300, 'x').c_str(), bytes), "too long"));
+  EXPECT_TRUE(says(save_file(folder_ / "no" / "a", bytes_of("1")), "does not exist"));
+  EXPECT_EQ(files(), std::set<std::string>());
+  EXPECT_TRUE(save_file(folder_ / longest.substr(20).c_str(), bytes_of("1")));
 }
 
-TEST(SnapshotFile, FoldersPipesAndDevicesAreNeitherReadNorReplaced) {
-  const Folder folder;
-  fs::create_directory(folder / "folder");
-  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+TEST_F(SnapshotFile, FoldersPipesAndDevicesAreNeitherReadNorReplaced) {
+  fs::create_directory(folder_ / "folder");
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   std::set<std::string> names = {"folder", "pipe"};
 #if defined(__linux__)
   // Never the devices in /dev: a bug in the tested code would replace them for the whole machine.
-  if (::mknod((folder / "full").c_str(), S_IFCHR | 0600, makedev(1, 7)) == 0) names.insert("full");
+  if (::mknod((folder_ / "full").c_str(), S_IFCHR | 0600, makedev(1, 7)) == 0) names.insert("full");
 #endif
   for (const std::string& name : names) {
     Buffer<std::byte> bytes;
-    const auto read = load_file(folder / name.c_str(), bytes);
+    const auto read = load_file(folder_ / name.c_str(), bytes);
     ASSERT_FALSE(read) << name;
     // Some file systems refuse to open devices.
     EXPECT_TRUE(read.error().code == ErrorCode::not_a_regular_file || (name == "full" && read.error().value == EACCES));
-    expect_error(save_file(folder / name.c_str(), bytes_of("1")), ErrorCode::not_a_regular_file);
-    EXPECT_FALSE(fs::is_regular_file(folder / name.c_str())) << name << " is what it was";
+    expect_error(save_file(folder_ / name.c_str(), bytes_of("1")), ErrorCode::not_a_regular_file);
+    EXPECT_FALSE(fs::is_regular_file(folder_ / name.c_str())) << name << " is what it was";
   }
-  EXPECT_EQ(folder.files(), names);
+  EXPECT_EQ(files(), names);
 }
 
-TEST(SnapshotFile, LinksAreFollowedToLoadAndNeverReplaced) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("1")));
-  fs::create_symlink(folder / "a", folder / "link");
-  fs::create_symlink(folder / "none", folder / "dangling");
-  EXPECT_EQ(loaded(folder / "link"), bytes_of("1"));
+TEST_F(SnapshotFile, LinksAreFollowedToLoadAndNeverReplaced) {
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("1")));
+  fs::create_symlink(folder_ / "a", folder_ / "link");
+  fs::create_symlink(folder_ / "none", folder_ / "dangling");
+  EXPECT_EQ(loaded(folder_ / "link"), bytes_of("1"));
   Buffer<std::byte> bytes;
-  expect_error(load_file(folder / "dangling", bytes), ErrorCode::no_such_file);
-  expect_error(save_file(folder / "link", bytes_of("2")), ErrorCode::not_a_regular_file);
-  expect_error(save_file(folder / "dangling", bytes_of("2")), ErrorCode::not_a_regular_file);
-  EXPECT_EQ(loaded(folder / "a"), bytes_of("1"));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a", "link", "dangling"}));
+  expect_error(load_file(folder_ / "dangling", bytes), ErrorCode::no_such_file);
+  expect_error(save_file(folder_ / "link", bytes_of("2")), ErrorCode::not_a_regular_file);
+  expect_error(save_file(folder_ / "dangling", bytes_of("2")), ErrorCode::not_a_regular_file);
+  EXPECT_EQ(loaded(folder_ / "a"), bytes_of("1"));
+  EXPECT_EQ(files(), (std::set<std::string>{"a", "link", "dangling"}));
 }
 
-TEST(SnapshotFile, LeftoversOfOthersAreLeftAlone) {
-  const Folder folder;
+TEST_F(SnapshotFile, LeftoversOfOthersAreLeftAlone) {
   const std::string leftover = "a." + std::to_string(::getpid()) + "-0.tmp";
-  std::ofstream(folder / leftover.c_str()) << "mine";
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("1")));
-  EXPECT_EQ(loaded(folder / leftover.c_str()), bytes_of("mine"));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a", leftover}));
+  std::ofstream(folder_ / leftover.c_str()) << "mine";
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("1")));
+  EXPECT_EQ(loaded(folder_ / leftover.c_str()), bytes_of("mine"));
+  EXPECT_EQ(files(), (std::set<std::string>{"a", leftover}));
 }
 
-TEST(SnapshotFile, SavedByManyThreadsIsOneOfTheirs) {
-  const Folder folder;
+TEST_F(SnapshotFile, SavedByManyThreadsIsOneOfTheirs) {
   std::vector<std::thread> threads;
   threads.reserve(4);
   for (int i = 0; i < 4; ++i)
-    threads.emplace_back([&folder, i] {
+    threads.emplace_back([this, i] {
       for (int round = 0; round < 5; ++round)
-        EXPECT_TRUE(save_file(folder / "a", Bytes(50'000, static_cast<std::byte>(i))));
+        EXPECT_TRUE(save_file(folder_ / "a", Bytes(50'000, static_cast<std::byte>(i))));
     });
   for (std::thread& thread : threads) thread.join();
-  const Bytes bytes = loaded(folder / "a");
+  const Bytes bytes = loaded(folder_ / "a");
   EXPECT_EQ(bytes, Bytes(50'000, bytes[0]));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
+  EXPECT_EQ(files(), (std::set<std::string>{"a"}));
 }
 
 // Faults, one call at a time.
@@ -294,21 +267,19 @@ struct FaultyCalls {
 
 using Names = std::vector<std::string>;
 
-TEST(FaultySave, CallsInTheOnlyOrderThatSurvivesAPowerCut) {
-  const Folder folder;
+TEST_F(FaultySave, CallsInTheOnlyOrderThatSurvivesAPowerCut) {
   Names names;
   FaultyCalls calls;
   calls.most = 2;
   calls.before = [&](std::string_view name) { return names.emplace_back(name), 0; };
-  ASSERT_TRUE(detail::save_file(calls, folder / "a", bytes_of("12345")));
+  ASSERT_TRUE(detail::save_file(calls, folder_ / "a", bytes_of("12345")));
   EXPECT_EQ(names, (Names{"look", "open_folder", "create", "write", "write", "write", "sync", "close", "replace",
                           "sync_folder", "close"}));
-  EXPECT_EQ(loaded(folder / "a"), bytes_of("12345"));
+  EXPECT_EQ(loaded(folder_ / "a"), bytes_of("12345"));
 }
 
-TEST(FaultySave, AnyCallThatFailsLeavesTheOldFileAndNothingElse) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
+TEST_F(FaultySave, AnyCallThatFailsLeavesTheOldFileAndNothingElse) {
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("old")));
   Names failed;
   for (std::size_t fail_at = 0; fail_at < 8; ++fail_at) {
     std::size_t count = 0;
@@ -319,58 +290,53 @@ TEST(FaultySave, AnyCallThatFailsLeavesTheOldFileAndNothingElse) {
       failed.emplace_back(name);
       return EIO;
     };
-    expect_error(detail::save_file(calls, folder / "a", bytes_of("newer")), ErrorCode::file_failed, EIO);
-    EXPECT_EQ(loaded(folder / "a"), bytes_of("old")) << failed.back();
-    EXPECT_EQ(folder.files(), (std::set<std::string>{"a"})) << failed.back();
+    expect_error(detail::save_file(calls, folder_ / "a", bytes_of("newer")), ErrorCode::file_failed, EIO);
+    EXPECT_EQ(loaded(folder_ / "a"), bytes_of("old")) << failed.back();
+    EXPECT_EQ(files(), (std::set<std::string>{"a"})) << failed.back();
   }
   EXPECT_EQ(failed, (Names{"look", "open_folder", "create", "write", "write", "sync", "close", "replace"}));
 }
 
-TEST(FaultySave, AFolderThatCannotBeSyncedIsSaidWithTheNewFileInPlace) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
+TEST_F(FaultySave, AFolderThatCannotBeSyncedIsSaidWithTheNewFileInPlace) {
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("old")));
   FaultyCalls calls;
   calls.before = [](std::string_view name) { return name == "sync_folder" ? EIO : 0; };
-  const auto saved = detail::save_file(calls, folder / "a", bytes_of("new"));
+  const auto saved = detail::save_file(calls, folder_ / "a", bytes_of("new"));
   expect_error(saved, ErrorCode::file_failed, EIO);
   EXPECT_NE(saved.error().message.find("in place"), std::string_view::npos);
-  EXPECT_EQ(loaded(folder / "a"), bytes_of("new"));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
+  EXPECT_EQ(loaded(folder_ / "a"), bytes_of("new"));
+  EXPECT_EQ(files(), (std::set<std::string>{"a"}));
 }
 
-TEST(FaultySave, ASyncThatFailedIsNotTriedAgain) {
-  const Folder folder;
+TEST_F(FaultySave, ASyncThatFailedIsNotTriedAgain) {
   std::size_t syncs = 0;
   FaultyCalls calls;
   calls.before = [&](std::string_view name) { return name == "sync" && ++syncs == 1 ? EIO : 0; };
-  expect_error(detail::save_file(calls, folder / "a", bytes_of("new")), ErrorCode::file_failed, EIO);
+  expect_error(detail::save_file(calls, folder_ / "a", bytes_of("new")), ErrorCode::file_failed, EIO);
   EXPECT_EQ(syncs, 1U);
-  EXPECT_EQ(folder.files(), std::set<std::string>());
+  EXPECT_EQ(files(), std::set<std::string>());
 }
 
-TEST(FaultySave, AWriteOfNothingDoesNotGoOnForEver) {
-  const Folder folder;
+TEST_F(FaultySave, AWriteOfNothingDoesNotGoOnForEver) {
   FaultyCalls calls;
   calls.most = 0;
-  expect_error(detail::save_file(calls, folder / "a", bytes_of("new")), ErrorCode::file_failed);
-  EXPECT_EQ(folder.files(), std::set<std::string>());
+  expect_error(detail::save_file(calls, folder_ / "a", bytes_of("new")), ErrorCode::file_failed);
+  EXPECT_EQ(files(), std::set<std::string>());
 }
 
-TEST(FaultySave, AFolderFullOfLeftoversEndsTheSearchForAName) {
-  const Folder folder;
+TEST_F(FaultySave, AFolderFullOfLeftoversEndsTheSearchForAName) {
   std::size_t attempts = 0;
   FaultyCalls calls;
   calls.before = [&](std::string_view name) { return name == "create" ? (++attempts, EEXIST) : 0; };
-  expect_error(detail::save_file(calls, folder / "a", bytes_of("new")), ErrorCode::file_failed, EEXIST);
+  expect_error(detail::save_file(calls, folder_ / "a", bytes_of("new")), ErrorCode::file_failed, EEXIST);
   EXPECT_EQ(attempts, 1000U);
 }
 
-TEST(FaultySave, AFullDiskAndAFileSystemThatIsOnlyReadAreSaid) {
-  const Folder folder;
+TEST_F(FaultySave, AFullDiskAndAFileSystemThatIsOnlyReadAreSaid) {
   const auto message = [&](std::string_view failing, int error) {
     FaultyCalls calls;
     calls.before = [&](std::string_view name) { return name == failing ? error : 0; };
-    return detail::save_file(calls, folder / "a", bytes_of("new")).error().message;
+    return detail::save_file(calls, folder_ / "a", bytes_of("new")).error().message;
   };
   EXPECT_NE(message("write", ENOSPC).find("disk is full"), std::string_view::npos);
   EXPECT_NE(message("sync", ENOSPC).find("disk is full"), std::string_view::npos);
@@ -380,8 +346,7 @@ TEST(FaultySave, AFullDiskAndAFileSystemThatIsOnlyReadAreSaid) {
   EXPECT_NE(message("replace", EACCES).find("permissions"), std::string_view::npos);
 }
 
-TEST(FaultyCalls, ThatSignalsInterruptAreMadeAgainButForClose) {
-  const Folder folder;
+TEST_F(FaultySave, MakesCallsThatSignalsInterruptAgainButForClose) {
   const Bytes bytes = bytes_of("1234567");
   std::size_t interruptions = 0;
   std::size_t closes = 0;
@@ -392,80 +357,48 @@ TEST(FaultyCalls, ThatSignalsInterruptAreMadeAgainButForClose) {
     if (name == "look" || name == "measure" || name == "replace") return 0;
     return ++interruptions % 3 != 0 ? EINTR : 0;
   };
-  ASSERT_TRUE(detail::save_file(calls, folder / "a", bytes));
+  ASSERT_TRUE(detail::save_file(calls, folder_ / "a", bytes));
   EXPECT_EQ(interruptions, 24U) << "folder, name, four writes, two syncs: three calls each";
   EXPECT_EQ(closes, 2U);
   Buffer<std::byte> back;
-  ASSERT_TRUE(detail::load_file(calls, folder / "a", back, unlimited));
+  ASSERT_TRUE(detail::load_file(calls, folder_ / "a", back, unlimited));
   EXPECT_TRUE(std::ranges::equal(back, bytes));
   EXPECT_EQ(closes, 3U);
 }
 
-TEST(FaultyLoad, AnyCallThatFailsIsAnErrorWithoutBytes) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("12345")));
+TEST_F(FaultyLoad, AnyCallThatFailsIsAnErrorWithoutBytes) {
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("12345")));
   for (const std::string_view failing : {"open", "measure", "read"}) {
     FaultyCalls calls;
     calls.before = [&](std::string_view name) { return name == failing ? EIO : 0; };
     Buffer<std::byte> bytes;
     ASSERT_TRUE(bytes.resize(3, std::byte{1}));
-    expect_error(detail::load_file(calls, folder / "a", bytes, unlimited), ErrorCode::file_failed, EIO);
+    expect_error(detail::load_file(calls, folder_ / "a", bytes, unlimited), ErrorCode::file_failed, EIO);
     EXPECT_EQ(bytes.size(), 0U);
   }
 }
 
-TEST(FaultyLoad, AFileThatBecomesShorterMeanwhileIsAnError) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("12345")));
+TEST_F(FaultyLoad, AFileThatBecomesShorterMeanwhileIsAnError) {
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("12345")));
   FaultyCalls calls;
-  calls.before = [&](std::string_view name) { return name == "read" ? ::truncate((folder / "a").c_str(), 3) : 0; };
+  calls.before = [&](std::string_view name) { return name == "read" ? ::truncate((folder_ / "a").c_str(), 3) : 0; };
   Buffer<std::byte> bytes;
-  expect_error(detail::load_file(calls, folder / "a", bytes, unlimited), ErrorCode::file_failed);
+  expect_error(detail::load_file(calls, folder_ / "a", bytes, unlimited), ErrorCode::file_failed);
   EXPECT_EQ(bytes.size(), 0U);
 }
 
-TEST(FaultyLoad, AFileThatBecomesAFolderMeanwhileIsRefused) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("12345")));
+TEST_F(FaultyLoad, AFileThatBecomesAFolderMeanwhileIsRefused) {
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("12345")));
   FaultyCalls calls;
   calls.before = [&](std::string_view name) {
     if (name == "open") {
-      fs::remove(folder / "a");
-      fs::create_directory(folder / "a");
+      fs::remove(folder_ / "a");
+      fs::create_directory(folder_ / "a");
     }
     return 0;
   };
   Buffer<std::byte> bytes;
-  expect_error(detail::load_file(calls, folder / "a", bytes, unlimited), ErrorCode::not_a_regular_file);
-}
-
-// Faults that the system causes, in a child process.
-
-/// Runs `body` in a child process and returns its result. The test framework does not work in the child.
-bool in_child(const std::function<bool()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body() ? 0 : 1);
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-bool is_error(const Result<void>& result, ErrorCode code, int value) {
-  return !result && result.error().code == code && result.error().value == static_cast<std::uint64_t>(value);
-}
-
-TEST(SystemFault, AFullDiskLeavesTheOldFileAndNothingElse) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
-  // A limit on file sizes: the write that reaches it is short, and the next one fails.
-  EXPECT_TRUE(in_child([&] {
-    const rlimit limit = {5000, 5000};
-    if (std::signal(SIGXFSZ, SIG_IGN) == SIG_ERR || ::setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
-    return is_error(save_file(folder / "a", Bytes(6000)), ErrorCode::file_failed, EFBIG) &&
-           save_file(folder / "b", Bytes(5000)).has_value();
-  }));
-  EXPECT_EQ(loaded(folder / "a"), bytes_of("old"));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a", "b"}));
+  expect_error(detail::load_file(calls, folder_ / "a", bytes, unlimited), ErrorCode::not_a_regular_file);
 }
 
 TEST(SystemFault, ADeviceThatIsFullIsAnErrorOfTheWrite) {
@@ -475,57 +408,6 @@ TEST(SystemFault, ADeviceThatIsFullIsAnErrorOfTheWrite) {
   EXPECT_EQ(FileCalls::write(full, Bytes(10), count), ENOSPC);
   EXPECT_EQ(count, 0U);
   EXPECT_EQ(FileCalls::close(full), 0);
-}
-
-TEST(SystemFault, AFolderThatMayNotBeWrittenLeavesTheOldFile) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
-  fs::permissions(folder.path(),
-                  fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec);
-  EXPECT_TRUE(in_child([&] {
-    constexpr unsigned nobody = 65534;
-    if (::geteuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) return false;
-    return is_error(save_file(folder / "a", bytes_of("new")), ErrorCode::file_failed, EACCES);
-  }));
-  fs::permissions(folder.path(), fs::perms::owner_all);
-  EXPECT_EQ(loaded(folder / "a"), bytes_of("old"));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
-}
-
-TEST(SystemFault, AFileThatMayNotBeReadIsAnError) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
-  ASSERT_TRUE(save_file(folder / "b", bytes_of("for all")));
-  // The test may run as root and become another user, who can read the folder. So only the file's own mode denies
-  // access.
-  fs::permissions(folder.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
-  fs::permissions(folder / "a", fs::perms::none);
-  fs::permissions(folder / "b", fs::perms::owner_read | fs::perms::others_read);
-  EXPECT_TRUE(in_child([&] {
-    constexpr unsigned nobody = 65534;
-    if (::geteuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) return false;
-    Buffer<std::byte> bytes;
-    return load_file(folder / "b", bytes) && bytes.size() == 7 &&
-           is_error(load_file(folder / "a", bytes), ErrorCode::file_failed, EACCES) && bytes.empty();
-  }));
-}
-
-TEST(SystemFault, AStormOfSignalsChangesNothing) {
-  const Folder folder;
-  EXPECT_TRUE(in_child([&] {
-    struct sigaction action = {};
-    action.sa_handler = [](int) {};  // without SA_RESTART
-    const itimerval storm = {{0, 50}, {0, 50}};
-    if (::sigaction(SIGALRM, &action, nullptr) != 0 || ::setitimer(ITIMER_REAL, &storm, nullptr) != 0) return false;
-    const Bytes bytes(3'000'000, std::byte{7});
-    for (int i = 0; i < 5; ++i) {
-      Buffer<std::byte> back;
-      if (!save_file(folder / "a", bytes) || !load_file(folder / "a", back) || !std::ranges::equal(back, bytes))
-        return false;
-    }
-    return true;
-  }));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
 }
 
 // A process that is killed while it saves. REPRISE_KILLS sets the number of kills.
@@ -538,16 +420,10 @@ constexpr std::size_t usual_kills = 1000;
 
 std::size_t kills() { return testing::environment_number("REPRISE_KILLS", usual_kills); }
 
-void remove_leftovers(const Folder& folder) {
-  for (const std::string& name : folder.files())
-    if (name.ends_with(".tmp")) fs::remove(folder / name.c_str());
-}
-
-TEST(KilledSave, AtAnyCallLeavesTheOldFileOrTheNewOne) {
-  const Folder folder;
+TEST_F(KilledSave, AtAnyCallLeavesTheOldFileOrTheNewOne) {
   testing::Random random(12);
   Bytes old = testing::sample_snapshot(1, false, 0);
-  ASSERT_TRUE(save_file(folder / "a", old));
+  ASSERT_TRUE(save_file(folder_ / "a", old));
   std::size_t replaced = 0;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < kills(); ++i) {
@@ -562,43 +438,21 @@ TEST(KilledSave, AtAnyCallLeavesTheOldFileOrTheNewOne) {
     std::size_t count = 0;
     calls.before = [&](std::string_view) { return count++ == kill_at ? ::raise(SIGKILL) : 0; };
     const pid_t child = ::fork();
-    if (child == 0) ::_exit(detail::save_file(calls, folder / "a", fresh) ? 0 : 1);
+    if (child == 0) ::_exit(detail::save_file(calls, folder_ / "a", fresh) ? 0 : 1);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_EQ(WIFSIGNALED(status), kill_at < 8 + writes);
-    ASSERT_EQ(loaded(folder / "a"), published ? fresh : old) << "kill " << i << " before call " << kill_at;
-    ASSERT_TRUE(SnapshotReader::open(loaded(folder / "a"), testing::some_tokenizer));
-    ASSERT_EQ(folder.files().size(), kill_at > 2 && !published ? 2U : 1U) << "at most one leftover";
-    remove_leftovers(folder);
+    ASSERT_EQ(loaded(folder_ / "a"), published ? fresh : old) << "kill " << i << " before call " << kill_at;
+    ASSERT_TRUE(SnapshotReader::open(loaded(folder_ / "a"), testing::some_tokenizer));
+    ASSERT_EQ(files().size(), kill_at > 2 && !published ? 2U : 1U) << "at most one leftover";
+    for (const std::string& name : files())
+      if (name.ends_with(".tmp")) fs::remove(folder_ / name.c_str());
     ++(published ? replaced : kept);
     if (published) old = fresh;
   }
   if (kills() >= 100) {
     EXPECT_GT(replaced, 5U);
     EXPECT_GT(kept, 50U);
-  }
-}
-
-TEST(KilledSave, AtAnyTimeLeavesOneOfTheFilesThatWereSaved) {
-  const Folder folder;
-  testing::Random random(13);
-  const std::vector<Bytes> saved = {testing::sample_snapshot(10), testing::sample_snapshot(25, true, 2)};
-  ASSERT_TRUE(save_file(folder / "a", saved[0]));
-  for (std::size_t i = 0; i < kills() / 5; ++i) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      for (std::size_t round = i;; ++round)
-        if (!save_file(folder / "a", saved[round % 2])) ::_exit(1);
-    }
-    ::usleep(static_cast<useconds_t>(random.below(4000)));
-    ASSERT_EQ(::kill(child, SIGKILL), 0);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "no save failed";
-    const Bytes bytes = loaded(folder / "a");
-    ASSERT_TRUE(bytes == saved[0] || bytes == saved[1]) << "kill " << i;
-    ASSERT_LE(folder.files().size(), 2U);
-    remove_leftovers(folder);
   }
 }
 

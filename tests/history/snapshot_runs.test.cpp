@@ -103,12 +103,6 @@ void expect_forged(const Visited& visited, std::size_t where) {
   EXPECT_EQ(visited.runs, where / second);
 }
 
-TEST(ForgedRuns, ThatAreLeftAsTheyAreAreSound) {
-  const Visited visited = after([](auto) {});
-  EXPECT_TRUE(visited.result);
-  EXPECT_EQ(visited.runs, 2U);
-}
-
 TEST(ForgedRuns, WithoutTokensAreRefused) {
   expect_forged(after([](auto contents) { detail::store_little(std::uint32_t{0}, &contents[8]); }), 0);
 }

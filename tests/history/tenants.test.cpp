@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -37,27 +38,6 @@ std::size_t found(const TenantHistories::Tenant& tenant, const Tokens& end) {
   return tenant.history.find(end, matches);
 }
 
-TEST(TenantHistories, KnowOnlyWhoWasOpened) {
-  TenantHistories all = make(3);
-  EXPECT_EQ(all.find(7), nullptr);
-  const auto opened = all.open(7, 1);
-  ASSERT_TRUE(opened);
-  EXPECT_EQ(all.find(7), *opened);
-  EXPECT_EQ(all.find(8), nullptr);
-}
-
-TEST(TenantHistories, KeepWhatTenantsSayApart) {
-  TenantHistories all = make(3);
-  TenantHistories::Tenant& one = **all.open(1, 11);
-  TenantHistories::Tenant& two = **all.open(2, 22);
-  remember(one, {1, 2, 3, 4});
-  one.calibration.lessons = 5;
-  EXPECT_EQ(found(one, {2, 3}), 1U);
-  EXPECT_EQ(found(two, {2, 3}), 0U);
-  EXPECT_EQ(two.history.counts(), HistoryStore::Counts());
-  EXPECT_EQ(two.calibration, CalibrationState());
-}
-
 TEST(TenantHistories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
   TenantOptions options;
   options.tenants = 2;
@@ -78,61 +58,50 @@ TEST(TenantHistories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
   }
 }
 
-TEST(TenantHistories, HaveATableOfNextTokensIfTheOptionsSaySo) {
+/// Expects that each tenant has a table of its own, if the options say so. knows() tells whether a table has what
+/// teach() adds.
+template <class Table, class Options, class Teach, class Knows>
+void expect_a_table_for_each(Table TenantHistories::Tenant::*table, std::optional<Options> TenantOptions::*option,
+                             std::uint64_t (*key_of)(std::uint64_t), Teach teach, Knows knows) {
   TenantHistories without = make(1);
-  EXPECT_EQ((**without.open(1, 11)).next_tokens.memory_bytes(), 0U);
+  EXPECT_EQ(((**without.open(1, 11)).*table).memory_bytes(), 0U);
 
   TenantOptions options;
   options.tenants = 2;
   options.history.max_bytes = 2'000;
-  options.next_tokens = NextTokenOptions{.max_bytes = 1'000, .key = 99, .vocabulary = 50};
+  options.*option = Options{.max_bytes = 1'000, .key = 99, .vocabulary = 50};
   auto all = TenantHistories::make(options);
   ASSERT_TRUE(all);
   const std::size_t places = all->memory_bytes();
   TenantHistories::Tenant& one = **all->open(1, 11);
   TenantHistories::Tenant& two = **all->open(2, 22);
-  EXPECT_EQ(one.next_tokens.memory_bytes(), 960U);
-  EXPECT_EQ(one.next_tokens.options().vocabulary, 50U);
-  EXPECT_EQ(one.next_tokens.options().key, next_token_key(11));
-  EXPECT_EQ(two.next_tokens.options().key, next_token_key(22));
-  EXPECT_NE(next_token_key(11), 11U);
+  EXPECT_EQ((one.*table).options().vocabulary, 50U);
+  EXPECT_EQ((one.*table).options().key, key_of(11));
+  EXPECT_EQ((two.*table).options().key, key_of(22));
+  EXPECT_EQ(one.next_tokens.memory_bytes() + one.ranked_rows.memory_bytes(), 960U) << "the other table is not there";
   EXPECT_EQ(all->memory_bytes(), places + 2 * (one.history.memory_bytes() + 960));
-  one.next_tokens.add(1, 2);
-  EXPECT_EQ(one.next_tokens.next(1).total(), 1U);
-  EXPECT_EQ(two.next_tokens.next(1).total(), 0U);
+  teach(one.*table);
+  EXPECT_TRUE(knows(one.*table));
+  EXPECT_FALSE(knows(two.*table));
   all->close(1);
   TenantHistories::Tenant& three = **all->open(3, 11);
   ASSERT_EQ(&three, &one) << "the same place";
-  EXPECT_EQ(three.next_tokens.next(1).total(), 0U);
+  EXPECT_FALSE(knows(three.*table));
+}
+
+TEST(TenantHistories, HaveATableOfNextTokensIfTheOptionsSaySo) {
+  expect_a_table_for_each(
+      &TenantHistories::Tenant::next_tokens, &TenantOptions::next_tokens, next_token_key,
+      [](NextTokenCounts& table) { table.add(1, 2); },
+      [](const NextTokenCounts& table) { return table.next(1).total() == 1; });
 }
 
 TEST(TenantHistories, HaveATableOfRankedRowsIfTheOptionsSaySo) {
-  TenantHistories without = make(1);
-  EXPECT_EQ((**without.open(1, 11)).ranked_rows.memory_bytes(), 0U);
-
-  TenantOptions options;
-  options.tenants = 2;
-  options.history.max_bytes = 2'000;
-  options.ranked_rows = RankedRowsOptions{.max_bytes = 1'000, .key = 99, .vocabulary = 50};
-  auto all = TenantHistories::make(options);
-  ASSERT_TRUE(all);
-  const std::size_t places = all->memory_bytes();
-  TenantHistories::Tenant& one = **all->open(1, 11);
-  TenantHistories::Tenant& two = **all->open(2, 22);
-  EXPECT_EQ(one.next_tokens.memory_bytes(), 0U);
-  EXPECT_EQ(one.ranked_rows.memory_bytes(), 960U);
-  EXPECT_EQ(one.ranked_rows.options().vocabulary, 50U);
-  EXPECT_EQ(one.ranked_rows.options().key, ranked_row_key(11));
-  EXPECT_EQ(two.ranked_rows.options().key, ranked_row_key(22));
-  EXPECT_EQ(all->memory_bytes(), places + 2 * (one.history.memory_bytes() + 960));
   const std::vector<RankedRows::Row> rows = {{.last = 1, .ranking = Ranking(Tokens{2, 3})}};
-  one.ranked_rows.add(rows);
-  EXPECT_EQ(one.ranked_rows.after(1), rows[0].ranking);
-  EXPECT_TRUE(two.ranked_rows.after(1).empty());
-  all->close(1);
-  TenantHistories::Tenant& three = **all->open(3, 11);
-  ASSERT_EQ(&three, &one) << "the same place";
-  EXPECT_TRUE(three.ranked_rows.after(1).empty());
+  expect_a_table_for_each(
+      &TenantHistories::Tenant::ranked_rows, &TenantOptions::ranked_rows, ranked_row_key,
+      [&](RankedRows& table) { table.add(rows); },
+      [&](const RankedRows& table) { return table.after(1) == rows[0].ranking; });
 }
 
 TEST(TenantHistories, HaveDifferentKeysForEverything) {

@@ -35,7 +35,6 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 using Ids = std::vector<std::uint32_t>;
@@ -166,23 +165,6 @@ TEST_F(IndexTool, ReadsTracesIdsSnapshotsAndFolders) {
   EXPECT_EQ(number(counts, "empty"), 1);
   EXPECT_EQ(number(counts, "tokens"), 15);
   EXPECT_EQ(static_cast<std::uint64_t>(number(counts, "bytes")), fs::file_size(path("a.corpus")));
-}
-
-TEST_F(IndexTool, DoesNotDependOnMemoryOrThreads) {
-  testing::Random random(2);
-  for (const std::string name : {"one.u16", "two.u16"}) write_ids(name, random_ids(random, 9000, 3));
-  const auto built = [&](const std::string& memory, const std::string& threads) {
-    const Ran ran = build("a.corpus", {"--memory", memory, "--threads", threads, "--format=json", path("one.u16"),
-                                       path("two.u16"), path("one.u16")});
-    EXPECT_EQ(ran.status, exit_done) << ran.error;
-    return std::pair(read("a.corpus"), number(json(ran.out), "ranges"));
-  };
-  const auto [bytes, ranges] = built("1G", "1");
-  EXPECT_EQ(ranges, 1);
-  const auto [small_bytes, small_ranges] = built("128K", "2");
-  EXPECT_GT(small_ranges, 3);
-  EXPECT_TRUE(bytes == small_bytes);
-  EXPECT_TRUE(bytes == built("300000", "3").first);
 }
 
 TEST_F(IndexTool, RunsATokenizerOnText) {
@@ -460,12 +442,6 @@ TEST_F(IndexTool, MergesOnlyWholeCorporaOfOneTokenizer) {
     }
     fs::remove(path("d"));
     EXPECT_EQ(files(), before);
-  }
-  for (std::size_t size = 0; size < whole.size(); size += 50) {
-    write("d", whole.substr(0, size));
-    EXPECT_EQ(run({"merge", "--output", path("out"), path("d")}).status, exit_bad_input) << size;
-    EXPECT_EQ(run({"verify", path("d")}).status, exit_failed) << size;
-    EXPECT_EQ(run({"info", path("d")}).status, exit_bad_input) << size;
   }
 }
 

@@ -11,8 +11,8 @@
 
 #include "batch_compare.hpp"
 #include "batch_engine.hpp"
-#include "common/input_error.hpp"
 #include "llama/stand_in_test.hpp"
+#include "support/refusal.hpp"
 #include "verdict.hpp"
 
 // Many sequences in one llama_context, with the stand-in: the text of each equals its text when decoded alone.
@@ -20,9 +20,6 @@ namespace reprise::llama::batch_decode_test {
 namespace {
 
 using llama_stand_in::ModelText;
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::Field;
 using ::testing::HasSubstr;
 using Kind = BatchRule::Kind;
 
@@ -89,15 +86,6 @@ class BatchDecode : public StandInTest {
   std::string strategy_ = "ngram";
 };
 
-TEST_F(BatchDecode, EverySequenceHasItsTextWhenDecodedAlone) {
-  for (const std::string kind : {"attention", "window"})
-    for (const bool unified : {true, false}) {
-      options_.unified = unified;
-      load({.kind = kind});
-      expect_texts_of_every_rule(requests());
-    }
-}
-
 TEST_F(BatchDecode, DraftsAndSharesPasses) {
   const auto sessions = requests();
   const BatchRun plain = decode(sessions, {Kind::plain, 0});
@@ -114,16 +102,6 @@ TEST_F(BatchDecode, DraftsAndSharesPasses) {
   EXPECT_GT(plain.decoding.passes, 0U);
   EXPECT_LT(plain.decoding.passes, plain.all.passes);
   EXPECT_EQ(plain.decoding.prompt_rows, 0U);
-}
-
-TEST_F(BatchDecode, EveryNumberOfSequencesGivesTheSameTexts) {
-  const auto sessions = requests();
-  for (const std::size_t sequences : {1U, 2U, 4U}) {
-    settings_.sequences = sequences;
-    const BatchRun run = decode(sessions, {Kind::told, 0});
-    EXPECT_EQ(run.most_running, sequences);
-    expect_texts(run, sessions, std::to_string(sequences) + " sequences");
-  }
 }
 
 TEST_F(BatchDecode, DrawsTheSameTokensFromSeededSamplers) {
@@ -154,22 +132,6 @@ TEST_F(BatchDecode, KeepsPromptsApartWithoutAChunk) {
     for (std::size_t t = 0; t < session.run.turns.size(); ++t)
       passes += (session.run.turns[t].prompt.size() - (t == 0 ? 1 : 0) + 63) / 64;
   EXPECT_EQ(run.all.passes - run.decoding.passes, passes) << "each prompt has passes of its own";
-}
-
-TEST_F(BatchDecode, SessionsGiveWayInAFullCacheAndComeBack) {
-  // Each prompt fits, but not the answers of all sessions at once.
-  options_.context = 256;
-  load({});
-  settings_.sequences = 4;
-  const auto sessions = requests(6, 90);
-  for (const BatchRule& rule : every_rule) {
-    const BatchRun run = decode(sessions, rule);
-    EXPECT_GT(run.preemptions, 0U) << rule.name();
-    std::size_t counted = 0;
-    for (const BatchSession& session : run.sessions) counted += session.preemptions;
-    EXPECT_EQ(counted, run.preemptions);
-    expect_texts(run, sessions, rule.name());
-  }
 }
 
 TEST_F(BatchDecode, WaitsIfTheEngineSaysThatItsCacheIsFull) {
@@ -267,23 +229,6 @@ TEST_F(BatchDecode, KeepsWhatItHasWhenItIsStopped) {
   EXPECT_TRUE(run.sessions.back().run.turns.empty()) << "it never began";
 }
 
-TEST_F(BatchDecode, RefusesModelsThatCannotRemovePositionsAndTooManySequences) {
-  const auto refusal = [&](std::size_t sequences) {
-    try {
-      BatchEngine(engine_.context(), sequences);
-    } catch (const tools::InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  EXPECT_EQ(refusal(4), "accepted");
-  EXPECT_THAT(refusal(5), AllOf(HasSubstr("--sequences 5"), HasSubstr("n_seq_max")));
-  for (const char* kind : {"recurrent", "hybrid"}) {
-    load({.kind = kind});
-    EXPECT_THAT(refusal(2), HasSubstr("recurrent or hybrid")) << kind;
-  }
-}
-
 // Comparisons.
 
 class BatchComparisonTest : public BatchDecode {
@@ -331,14 +276,6 @@ TEST_F(BatchComparisonTest, TellsNearTiesFromWrongTexts) {
   EXPECT_GT(differences, 0U);
 }
 
-TEST_F(BatchComparisonTest, FindsARollbackThatKeepsAToken) {
-  llama_stand_in::settings().fault = llama_stand_in::Fault::rollback_keeps_one;
-  compared_.rules = {every_rule[4]};
-  EXPECT_ANY_THROW({
-    if (compare(requests()).verdict() == Verdict::wrong) throw EngineError("wrong text");
-  });
-}
-
 TEST_F(BatchComparisonTest, AnInterruptLeavesAPartialResult) {
   std::size_t asked = 0;
   std::size_t last = unlimited;
@@ -357,13 +294,11 @@ TEST_F(BatchComparisonTest, AnInterruptLeavesAPartialResult) {
 
 TEST(BatchRules, AreReadByName) {
   const auto names = [](std::vector<std::string> given, bool told) {
-    try {
-      std::string all;
+    std::string all;
+    const std::string message = testing::refusal([&] {
       for (const BatchRule& rule : batch_rules(given, told)) all += rule.name() + ";";
-      return all;
-    } catch (const tools::InputError& error) {
-      return std::string(error.what());
-    }
+    });
+    return message == "accepted" ? all : message;
   };
   EXPECT_EQ(names({"plain", "told", "learned", "1", "32"}, true), "plain;told;learned;1;32;");
   EXPECT_THAT(names({"told"}, false), HasSubstr("--rules told: needs a cost curve"));

@@ -8,10 +8,10 @@
 #include <sstream>
 #include <vector>
 
-#include "common/input_error.hpp"
 #include "common/json.hpp"
 #include "llama/fake_passes.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::llama::flips_test {
 namespace {
@@ -50,12 +50,7 @@ class Flips : public ::testing::Test {
     return widths;
   }
   std::string refused() {
-    try {
-      measure();
-    } catch (const tools::InputError& error) {
-      return error.what();
-    }
-    return {};
+    return testing::refusal([&] { return measure(); });
   }
 
   FakePasses engine;
@@ -141,7 +136,7 @@ TEST_F(Flips, WhatCannotBeRunIsRefused) {
   engine.size = 4 * 9 + 37 + 64 + 1 + 31;
   EXPECT_THAT(refused(), HasSubstr("t.jsonl:1: session a needs a context of 170 tokens, and there are 169"));
   ++engine.size;
-  EXPECT_EQ(refused(), "");
+  EXPECT_EQ(refused(), "accepted");
   sessions[1].turns[0].output[3] = 32;
   EXPECT_THAT(refused(), HasSubstr("t.jsonl:2: turns[0].output[3]: token 32 is not in this model's vocabulary of 32"));
   for (replay::TraceSession& session : sessions)

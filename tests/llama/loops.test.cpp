@@ -99,19 +99,6 @@ TEST(Loops, TablesWithDifferentCellsAreNone) {
   EXPECT_FALSE(find_loop(text));
 }
 
-TEST(Loops, EachSettingShows) {
-  const Tokens twice = times(2, fresh(0, 60));
-  EXPECT_FALSE(find_loop(twice));
-  LoopRule rule;
-  rule.sayings = 2;
-  EXPECT_EQ(find_loop(twice, {}, rule)->keep, 60U);
-  rule = {};
-  rule.window = 80;
-  const Tokens thrice = times(3, fresh(0, 60));
-  EXPECT_EQ(find_loop(thrice)->found, 168U);
-  EXPECT_FALSE(find_loop(thrice, {}, rule));
-}
-
 /// "Item 10: see above. Item 11: see above. ...", with `filler` tokens that stay the same.
 Tokens items(std::size_t count, std::size_t filler) {
   Tokens text;

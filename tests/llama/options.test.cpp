@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/input_error.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::llama::llama_options_test {
 namespace {
@@ -23,12 +23,7 @@ std::vector<std::string> with(std::vector<std::string> more) {
 }
 Options parsed(const std::vector<std::string>& arguments) { return parse_options(arguments); }
 std::string refused(const std::vector<std::string>& arguments) {
-  try {
-    parse_options(arguments);
-    return "accepted";
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
+  return testing::refusal([&] { return parse_options(arguments); });
 }
 
 TEST(LlamaOptions, HaveDefaults) {
@@ -65,33 +60,10 @@ TEST(LlamaOptions, TakeOneHalfOfTheSessions) {
 }
 
 TEST(LlamaOptions, HoldWhatTheArgumentsSay) {
-  const Options options = parsed(with({"--compare",
-                                       "--strategy=hf:n=3",
-                                       "--strategy",
-                                       "none",
-                                       "--repeat",
-                                       "3",
-                                       "--epsilon=0.5",
-                                       "--cost-model",
-                                       "linear:0.1",
-                                       "--temperature",
-                                       "0.5",
-                                       "--seed",
-                                       "9",
-                                       "--threads",
-                                       "1",
-                                       "--context=128",
-                                       "--leaves",
-                                       "4",
-                                       "--cost",
-                                       "linear:0.2",
-                                       "--format=json",
-                                       "--output",
-                                       "o",
-                                       "--raw",
-                                       "--max-tokens",
-                                       "5",
-                                       "--verbose"}));
+  const Options options = parsed(
+      with({"--compare", "--strategy=hf:n=3", "--strategy=none", "--repeat=3", "--epsilon=0.5",
+            "--cost-model=linear:0.1", "--temperature=0.5", "--seed=9", "--threads=1", "--context=128", "--leaves=4",
+            "--cost=linear:0.2", "--format=json", "--output=o", "--raw", "--max-tokens=5", "--verbose"}));
   EXPECT_TRUE(options.compare && options.inputs.raw && options.engine.verbose);
   EXPECT_THAT(options.strategies, ElementsAre("hf:n=3", "none"));
   EXPECT_EQ(options.repeat, 3U);

@@ -22,6 +22,7 @@
 
 #ifdef __linux__
 #include "support/file_size_limit.hpp"
+#include "support/refusal.hpp"
 #endif
 
 namespace reprise::llama::profile_test {
@@ -47,12 +48,7 @@ struct ProfileOf : testing::FolderTest {
     return profile;
   }
   std::string refused() {
-    try {
-      measure();
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return {};
+    return testing::refusal([&] { return measure(); });
   }
 
   FakePasses engine;

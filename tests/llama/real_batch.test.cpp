@@ -21,10 +21,10 @@
 
 #include "batch_decode.hpp"
 #include "batch_engine.hpp"
-#include "common/input_error.hpp"
 #include "reprise/engine/argmax.hpp"
 #include "reprise/testing/check_batch.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/refusal.hpp"
 #include "verdict.hpp"
 
 namespace reprise::llama::real_batch_test {
@@ -212,12 +212,7 @@ TEST(RealBatchRefuses, RecurrentAndHybridModelsAndTooManySequences) {
     if (model_path(file).empty()) GTEST_SKIP() << file << " is not in REPRISE_LLAMA_MODELS";
     const Engine engine = BatchSetup{file, file}.load(2);
     const std::size_t sequences = std::string(file) == "attention.gguf" ? 3 : 2;
-    std::string refused;
-    try {
-      BatchEngine(engine.context(), sequences);
-    } catch (const tools::InputError& error) {
-      refused = error.what();
-    }
+    const std::string refused = testing::refusal([&] { BatchEngine(engine.context(), sequences); });
     EXPECT_THAT(refused, HasSubstr(sequences == 3 ? "n_seq_max" : "recurrent or hybrid")) << file;
   }
 }

@@ -321,6 +321,40 @@ TEST_P(RealEngine, FillsItsContext) {
   EXPECT_EQ(drafted.context, plain.context);
 }
 
+// A window that has moved on, or a state, cannot go back by removing rows: tokens may have to run again.
+TEST_P(RealEngine, PicksAsAFreshOneAfterALongRollback) {
+  if (GetParam().in_half_precision()) GTEST_SKIP() << "near ties of half precision would not be told from mistakes";
+  Engine engine = make_engine();
+  const auto text = engine.random_prompt(300);
+  const auto expect_fresh = [&](LlamaVerifier& verifier) {
+    const std::size_t size = verifier.cached().size();
+    const TokenSpan next = TokenSpan(text).subspan(size, 1);
+    const auto picks = verifier.verify(next, 0);
+    ASSERT_TRUE(picks) << size << ": " << picks.error().message;
+    const Token pick = (*picks)[0];
+    LlamaVerifier fresh = engine.start(TokenSpan(text).first(size + 1), greedy);
+    const auto expected = fresh.verify(next, 0);
+    ASSERT_TRUE(expected);
+    EXPECT_EQ((*expected)[0], pick) << size;
+  };
+  LlamaVerifier longest = engine.start(TokenSpan(text).first(201), greedy);
+  std::vector<Token> batch(longest.capabilities().max_rows, 9);
+  batch.front() = text[200];
+  const bool trims = longest.capabilities().rollback == Rollback::trim;
+  if (!trims) {
+    ASSERT_TRUE(longest.snapshot());
+  }
+  ASSERT_TRUE(longest.verify(batch, batch.size() - 1));
+  ASSERT_TRUE(trims ? longest.commit(1) : longest.restore(0));
+  expect_fresh(longest);
+  for (const std::size_t size : {290U, 150U, 40U, 0U}) {
+    LlamaVerifier cut = engine.start(text, greedy);
+    ASSERT_TRUE(cut.truncate(size));
+    ASSERT_EQ(cut.cached().size(), size);
+    expect_fresh(cut);
+  }
+}
+
 /// Checks the power of the tests above: wrong rows would change picks, and the noise of kernels at other row counts
 /// does not.
 TEST_P(RealEngine, AnswersVaryAndItsMarginsAreAboveTheNoise) {

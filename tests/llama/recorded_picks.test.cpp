@@ -132,7 +132,7 @@ class RecordedSessions : public StandInTest {
 };
 
 TEST_F(RecordedSessions, CommitTheRecordedAnswersWithEveryStrategy) {
-  for (const auto& [kind, leaves] : {std::pair("attention", 64), {"attention", 1}, {"hybrid", 1}}) {
+  for (const auto& [kind, leaves] : {std::pair("attention", 64), {"attention", 1}, {"recurrent", 1}}) {
     Engine engine = this->engine(kind, static_cast<std::size_t>(leaves));
     ASSERT_TRUE(engine.ends(1));
     const std::vector<std::string> specs = {"none", "ngram", "hf", "token-recycling", "racer", "hostile"};

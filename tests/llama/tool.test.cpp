@@ -101,12 +101,6 @@ TEST_F(LlamaTool, ComparesSessionsOfSeveralTurnsAndSaysIdentical) {
                            HasSubstr("dicted"), HasSubstr("every session 2 times")));
 }
 
-TEST_F(LlamaTool, ComparesTrees) {
-  EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "24", "--compare", "--leaves", "4", "--strategy", "hostile"}),
-            exit_done)
-      << out() << error();
-}
-
 TEST_F(LlamaTool, ComparesPublishedMethods) {
   EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy",
                  "token-recycling", "--strategy", "racer"}),
@@ -169,12 +163,6 @@ TEST_F(LlamaTool, ComparesUnderAGivenCurveWhateverTheMachine) {
   EXPECT_THAT(out(), Not(HasSubstr("summed cost")));
 }
 
-TEST_F(LlamaTool, ShowsTheRowsToMethodsThatLearnFromThem) {
-  const tools::Json one = json(
-      {"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy", "token-recycling"});
-  EXPECT_GT(total(one, 0, "mat"), 1.0) << "without rows, its matrix stays empty";
-}
-
 TEST_F(LlamaTool, DecodesManySequencesAndReportsEveryLane) {
   const std::vector<std::string> arguments = {"--prompts", prompts(), "--max-tokens", "12",     "--sequences",
                                               "1,2",       "--rules", "plain,told,4", "--cost", "linear:0.1"};
@@ -224,27 +212,11 @@ TEST_F(LlamaTool, LeavesThePastOfEachStrategyToTheNextSession) {
                                   "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n"
                                   "{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n");
   const auto passes = [&](const char* memory) {
-    const tools::Json json = this->json({"--prompts",
-                                         twice,
-                                         "--max-tokens",
-                                         "60",
-                                         "--compare",
-                                         "--leaves",
-                                         "64",
-                                         "--strategy",
-                                         "ngram",
-                                         "--strategy",
-                                         "token-recycling",
-                                         "--strategy",
-                                         "racer",
-                                         "--strategy",
-                                         "token-table",
-                                         "--strategy",
-                                         "hf",
-                                         "--cost",
-                                         "linear:0",
-                                         "--memory",
-                                         memory});
+    Arguments arguments = {"--prompts", twice,    "--max-tokens", "60",       "--compare", "--leaves",
+                           "64",        "--cost", "linear:0",     "--memory", memory};
+    for (const char* strategy : {"ngram", "token-recycling", "racer", "token-table", "hf"})
+      arguments.insert(arguments.end(), {"--strategy", strategy});
+    const tools::Json json = this->json(arguments);
     EXPECT_EQ(*json.find("memory")->string(), memory);
     std::vector<std::vector<double>> counts;
     for (const tools::Json& strategy : *json.find("strategies")->array()) {
@@ -396,14 +368,14 @@ TEST_F(LlamaTool, RefusesMemoriesThatItCannotLoadOrSave) {
   EXPECT_THAT(refused({"--snapshot-out", (folder_ / "no" / "folder").string()}, model_), HasSubstr("--snapshot-out"));
 }
 
-TEST_F(LlamaTool, RunsHybridModelsAndFailsWhereTheirStateIsNotPutBack) {
+TEST_F(LlamaTool, RunsRecurrentModelsAndFailsWhereTheirStateIsNotPutBack) {
   ModelText text;
-  text.kind = "hybrid";
+  text.kind = "recurrent";
   const std::vector<std::string> arguments = {"--model",   model(text),  "--context",    "512",
                                               "--prompts", prompts(),    "--max-tokens", "60",
                                               "--compare", "--strategy", "hostile"};
   EXPECT_EQ(run_bare(arguments), exit_done) << out() << error();
-  llama_stand_in::settings().fault = Fault::state_is_stale;
+  llama_stand_in::settings().fault = Fault::state_not_restored;
   EXPECT_EQ(run_bare(arguments), exit_failed) << out() << error();
   EXPECT_THAT(error(), HasSubstr("session a, turn 1: "));
 }
@@ -539,7 +511,7 @@ TEST_F(LlamaTool, ShowsControlCharactersEscaped) {
 }
 
 TEST_F(LlamaTool, RecordsTheLikeliestTokensOfEachRow) {
-  for (const char* kind : {"attention", "hybrid"}) {
+  for (const char* kind : {"attention", "recurrent"}) {
     ModelText text;
     text.kind = kind;
     text.eos = 1;  // some turns end by themselves
@@ -604,15 +576,6 @@ TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
   EXPECT_THAT(error(), AllOf(HasSubstr("p.jsonl:2: id: "), HasSubstr("different ids")));
   EXPECT_FALSE(fs::exists(trace));
   EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-}
-
-TEST_F(LlamaTool, RefusesToAppendToATraceOfAnotherVocabulary) {
-  const std::string line = "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [70000], \"output\": [5]}]}";
-  const std::string trace = write("t.jsonl", line);
-  EXPECT_EQ(run({"--prompt", "abc", "--record", trace}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("t.jsonl:1: turns[0].prompt[0]: token 70000 is not in this model's vocabulary"));
-  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-  EXPECT_EQ(read(trace), line);
 }
 
 TEST_F(LlamaTool, RefusesToCountFlipsWhereThereIsNoOutput) {

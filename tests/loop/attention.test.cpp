@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
@@ -191,62 +190,6 @@ INSTANTIATE_TEST_SUITE_P(Verifying, Recurrence,
                                            Case{"SampledNarrow", {.sampled = true}, narrow(1)}),
                          name_of);
 
-// ------------------------------------------------------------------ plain passes after accepted drafts
-
-/// Drafts in every second round.
-struct EveryOther {
-  PromptLookupDrafter<> drafter = copier();
-  bool now = false;
-
-  void begin(TokenSpan tokens) { drafter.begin(tokens); }
-  void observe(TokenSpan context, std::size_t fresh, Origin origin) { drafter.observe(context, fresh, origin); }
-  void feedback(TokenSpan context, const Outcome& outcome) { drafter.feedback(context, outcome); }
-  void truncate(TokenSpan context, std::size_t size) { drafter.truncate(context, size); }
-  void propose(TokenSpan context, Draft& draft) {
-    now = !now;
-    if (now) drafter.propose(context, draft);
-  }
-};
-
-TEST(PlainAfterDraft, IsThePlainText) {
-  const std::vector<Token> prompt = random_tokens(24, 2);
-  for (const std::size_t layers : {0U, 1U}) {
-    const RecurrentModel model({.attention_layers = layers});
-    RecurrentEngine plain(model, prompt);
-    const std::vector<Token> truth = plain_text(plain, prompt, 120);
-    RecurrentEngine engine(model, prompt);
-    Session session((EveryOther()));
-    Limits limits;
-    limits.max_tokens = truth.size();
-    const auto generation = generate(session, engine, prompt, limits);
-    ASSERT_TRUE(generation);
-    EXPECT_GT(generation->statistics.accepted, 0U);
-    EXPECT_EQ(as_vector(generation->tokens), truth);
-  }
-}
-
-// ------------------------------------------------------------------------------------- turns, masks, top-k rows
-
-TEST(AttentionTurns, AnEditedTurnIsDecodedAsIfItHadAlwaysBeenSo) {
-  const Transformer model;
-  const std::vector<Token> prompt = random_tokens(24, 2);
-  TransformerEngine engine(model, prompt);
-  Session session((NgramDrafter<>()));
-  Limits limits;
-  limits.max_tokens = 30;
-  ASSERT_TRUE(generate(session, engine, prompt, limits));
-  std::vector<Token> context(session.context().begin(), session.context().begin() + 40);
-  const std::vector<Token> turn = {5, 6, 7};
-  ASSERT_TRUE(session.truncate(40));
-  engine.truncate(session.cached());
-  ASSERT_TRUE(session.append(turn));
-  context.insert(context.end(), turn.begin(), turn.end());
-  engine.prefill(TokenSpan(context).first(context.size() - 1).subspan(engine.cache().size()));
-  const auto generation = generate(session, engine, limits);
-  ASSERT_TRUE(generation);
-  TransformerEngine plain(model, context);
-  EXPECT_EQ(as_vector(generation->tokens), plain_text(plain, context, 30));
-}
 TEST(AttentionMasks, AreTheOnesOfTheLibrary) {
   const Transformer model;
   const std::vector<Token> prompt = random_tokens(10, 3);
@@ -280,46 +223,6 @@ TEST(AttentionMasks, AreTheOnesOfTheLibrary) {
     for (std::size_t i = 0; i <= drafted; ++i)
       ASSERT_THAT(engine.scores(i), ElementsAreArray(scores[pending - 1 + i])) << "row " << i;
   }
-}
-
-/// Drafts copies, and checks the top-k rows.
-struct CandidateReader {
-  PromptLookupDrafter<> drafter = copier();
-  std::vector<std::string>* mistakes = nullptr;
-  std::size_t* revealed = nullptr;
-
-  void begin(TokenSpan tokens) { drafter.begin(tokens); }
-  void observe(TokenSpan context, std::size_t fresh, Origin origin) { drafter.observe(context, fresh, origin); }
-  void truncate(TokenSpan context, std::size_t size) { drafter.truncate(context, size); }
-  void propose(TokenSpan context, Draft& draft) { drafter.propose(context, draft); }
-  [[nodiscard]] std::size_t top_k_wanted() const { return 3; }
-  void feedback(TokenSpan, const Outcome& outcome) {
-    *revealed += outcome.top_k.size();
-    if (outcome.top_k.size() != 3 * (outcome.sent.size() + 1)) mistakes->emplace_back("not three of each row");
-    for (const Outcome::RankedToken& candidate : outcome.top_k) {
-      if (candidate.rank != 0) continue;
-      const auto at = std::find(outcome.accepted.begin(), outcome.accepted.end(), candidate.after);
-      if (candidate.after != anchor_parent && at == outcome.accepted.end()) continue;
-      const auto next = candidate.after == anchor_parent ? outcome.accepted.begin() : at + 1;
-      const Token picked = next == outcome.accepted.end() ? outcome.pick.value_or(candidate.token)
-                                                          : outcome.draft[static_cast<std::size_t>(*next)].token;
-      if (candidate.token != picked) mistakes->emplace_back("the best candidate is not what a greedy target picks");
-    }
-  }
-};
-
-TEST(AttentionCandidates, TheBestOfEachRowIsTheGreedyPick) {
-  const Transformer model;
-  const std::vector<Token> prompt = random_tokens(24, 2);
-  TransformerEngine engine(model, prompt);
-  std::vector<std::string> mistakes;
-  std::size_t revealed = 0;
-  Session session(CandidateReader{copier(), &mistakes, &revealed});
-  Limits limits;
-  limits.max_tokens = 60;
-  ASSERT_TRUE(generate(session, engine, prompt, limits));
-  EXPECT_GT(revealed, 60U);
-  EXPECT_TRUE(mistakes.empty()) << mistakes.front();
 }
 
 }  // namespace

@@ -24,7 +24,6 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using testing::OracleOptions;
 using testing::OracleStrategy;
-using testing::ScriptedFault;
 using testing::ScriptedOptions;
 using testing::ScriptedVerifier;
 
@@ -92,6 +91,12 @@ TEST_F(Generate, RefusesPicksThatEndBeforeTheFirstDisagreement) {
   EXPECT_TRUE(generate(session, engine, prompt, limits)) << "nothing is drafted";
 }
 
+TEST_F(Generate, RefusesAnEngineWithoutPicks) {
+  FewPicks engine{0};
+  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::bad_picks);
+  EXPECT_TRUE(session.output().empty());
+}
+
 TEST_F(Generate, ReadsPicksWithoutASizeAsFarAsItNeeds) {
   struct Indexed {
     struct Rows {
@@ -136,26 +141,6 @@ TEST_F(Generate, AsksTheVerifierWhatItCanDo) {
   EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5));
   EXPECT_TRUE(engine.violations().empty());
 }
-TEST_F(Generate, StopsAtAnEosInsideABlock) {
-  limits.eos = {5};
-  ScriptedVerifier engine(counting(), prompt);
-  const auto generation = generate(session, engine, prompt, limits, stream());
-  EXPECT_EQ(generation->finish, FinishReason::eos);
-  EXPECT_THAT(generation->tokens, ElementsAre(3, 4));
-  EXPECT_THAT(streamed, ElementsAre(3, 4));
-  EXPECT_EQ(engine.counters().picks, 3U);  // none after the EOS
-  EXPECT_EQ(engine.cache().size(), 5U);    // the last committed token is never in the cache
-}
-TEST_F(Generate, HoldsBackTokensThatAStopSequenceMayTakeBack) {
-  limits.stop_sequences = {{6, 7, 8}, {9, 20}};
-  limits.draft.max_nodes = 0;
-  ScriptedVerifier engine(counting(), prompt);
-  const auto generation = generate(session, engine, prompt, limits, stream());
-  EXPECT_EQ(generation->finish, FinishReason::stop_sequence);
-  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5));
-  EXPECT_THAT(streamed, ElementsAre(3, 4, 5));
-  EXPECT_EQ(session.context().back(), 8);  // stop tokens stay in the context
-}
 TEST_F(Generate, StreamsWhatWasHeldBackWhenALimitEndsItBeforeTheFirstPass) {
   limits.stop_sequences = {{6, 7, 8}};
   limits.max_tokens = 10;
@@ -169,49 +154,12 @@ TEST_F(Generate, StreamsWhatWasHeldBackWhenALimitEndsItBeforeTheFirstPass) {
   EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7));
   EXPECT_THAT(streamed, ElementsAre(6, 7));
 }
-TEST_F(Generate, IgnoresAStopSequenceLongerThanTheOutput) {
-  limits.stop_sequences = {std::vector<Token>(100, 3), {}};
-  ScriptedVerifier engine(counting(), prompt);
-  const auto generation = generate(session, engine, prompt, limits, stream());
-  EXPECT_EQ(generation->finish, FinishReason::max_tokens);
-  EXPECT_EQ(streamed.size(), 10U);
-}
 TEST_F(Generate, LetsTheCallbackEndIt) {
   ScriptedVerifier engine(counting(), prompt);
   const auto generation = generate(session, engine, prompt, limits, [](TokenSpan) { return false; });
   EXPECT_EQ(generation->finish, FinishReason::caller);
   EXPECT_EQ(generation->tokens.size(), 5U);
   EXPECT_EQ(generate(session, engine, limits)->tokens.size(), 5U);  // ended until the next turn
-}
-TEST_F(Generate, LetsThePredicateEndItBeforeOrAfterAToken) {
-  for (const StopDecision decision : {StopDecision::stop_before, StopDecision::stop_after}) {
-    ScriptedOptions options = counting();
-    options.may_stop_before = true;
-    ScriptedVerifier engine(options, prompt);
-    const auto predicate = [&](TokenSpan, Token next) { return next == 5 ? decision : StopDecision::proceed; };
-    const auto generation = generate(session, engine, prompt, limits, IgnoreTokens(), predicate);
-    EXPECT_EQ(generation->finish, FinishReason::predicate);
-    EXPECT_EQ(generation->tokens.size(), decision == StopDecision::stop_before ? 2U : 3U);
-    EXPECT_EQ(engine.cache().size() + 1, session.context().size());
-    EXPECT_TRUE(engine.violations().empty());
-  }
-}
-TEST_F(Generate, PassesOnWhatAVerifierWithoutExceptionsAnswers) {
-  ScriptedOptions options = counting();
-  options.faults.verify_every = 2;
-  options.faults.commit_every = 3;
-  options.faults.as_errors = true;
-  ScriptedVerifier engine(options, prompt);
-  auto generation = generate(session, engine, prompt, limits, stream());
-  int failures = 0;
-  while (!generation) {
-    EXPECT_EQ(generation.error().code, ErrorCode::verifier_failed);
-    ++failures;
-    generation = generate(session, engine, limits, stream());
-  }
-  EXPECT_GT(failures, 0);
-  EXPECT_EQ(generation->tokens.size(), 10U);
-  EXPECT_THAT(streamed, ElementsAreArray(generation->tokens));
 }
 /// Answers with a span: after each token, the next number.
 struct SpanAnswers {
@@ -222,23 +170,6 @@ struct SpanAnswers {
     return picks;
   }
 };
-TEST_F(Generate, WorksWithAnEngineThatAnswersWithASpanAndReturnsNothing) {
-  struct Engine : SpanAnswers {
-    std::size_t kept = 0;
-    void commit(std::size_t keep) { kept += keep; }
-  } engine;
-  const auto generation = generate(session, engine, prompt, limits);
-  EXPECT_EQ(generation->tokens.size(), 10U);
-  EXPECT_EQ(engine.kept, 10U);
-}
-TEST_F(Generate, RefusesAnEngineWithoutPicks) {
-  struct Engine {
-    TokenSpan verify(TokenSpan, std::size_t) { return {}; }
-    void commit(std::size_t) {}
-  } engine;
-  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::bad_picks);
-  EXPECT_TRUE(session.output().empty());
-}
 TEST_F(Generate, StreamsOnAfterTheCallbackHasThrown) {
   ScriptedVerifier engine(counting(), prompt);
   const auto throwing = [](TokenSpan) { throw std::runtime_error("callback"); };
@@ -282,19 +213,6 @@ struct Branching {
   void feedback(TokenSpan, const Outcome&) {}
   void truncate(TokenSpan, std::size_t) {}
 };
-TEST_F(Generate, SendsTreesToAnEngineThatChecksThem) {
-  ScriptedOptions options = counting();
-  options.capabilities.max_leaves = 4;
-  options.latency = [](const PassShape& shape) { return shape.rows; };
-  ScriptedVerifier engine(options, prompt);
-  Session<Branching> branching;
-  const auto generation = generate(branching, engine, prompt, limits, stream());
-  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
-  EXPECT_EQ(generation->statistics.passes, 3U);
-  EXPECT_EQ(generation->statistics.accepted, 7U);
-  EXPECT_THAT(engine.violations(), ::testing::IsEmpty());
-  EXPECT_EQ(engine.cache().size() + 1, branching.context().size());
-}
 /// Hides the engine's tree functions.
 struct ChainsOnly {
   ScriptedVerifier& inner;
@@ -383,16 +301,6 @@ TEST_F(Generate, RunsNoPassWhoseStateWasNotSaved) {
   ASSERT_TRUE(generation);
   EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
 }
-TEST_F(Generate, CommitsNothingThatTheEngineDidNotKeep) {
-  FailingOnce engine;
-  engine.failing = {"commit"};
-  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::verifier_failed);
-  EXPECT_THAT(engine.calls, ElementsAre("snapshot", "verify", "commit"));
-  EXPECT_TRUE(session.output().empty());
-  const auto generation = generate(session, engine, limits);
-  ASSERT_TRUE(generation);
-  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
-}
 
 /// Draws token 1 from its own distribution, which has no other token.
 struct DrawsOne : archetype::Strategy {
@@ -444,61 +352,6 @@ TEST_F(Generate, SavesTheStateOfAPassWithoutADraftThatTopKMayMakeVoid) {
   EXPECT_EQ(engine.saved, 1U);
   EXPECT_TRUE(wants.output().empty());
 }
-
-// A verifier that throws at every k-th call. The session must be as before the round, and continuing must give the same
-// output.
-struct Throwing : ::testing::TestWithParam<std::tuple<int, std::uint64_t, bool>> {};
-
-TEST_P(Throwing, EveryKthCallDoesNotChangeTheOutput) {
-  const auto [where, every, sampled] = GetParam();
-  const std::vector<Token> prompt = {1, 2, 3, 1, 2};
-  Limits limits;
-  limits.max_tokens = 60;
-  ScriptedOptions options;
-  options.vocabulary = 5;
-  options.sampled = sampled;
-  options.penalty = sampled ? 200 : 0;
-  ScriptedVerifier plain_engine(options, prompt);
-  Session<archetype::Strategy> plain;
-  const auto expected = generate(plain, plain_engine, prompt, limits);
-  ASSERT_TRUE(expected);
-
-  (where == 0   ? options.faults.verify_every
-   : where == 1 ? options.faults.pick_every
-                : options.faults.commit_every) = every;
-  std::vector<Token> truth(plain.context().begin(), plain.context().end());
-  Session<OracleStrategy> session{
-      OracleStrategy(truth, OracleOptions{.right_percent = 80, .length = 5, .vocabulary = 5})};
-  ScriptedVerifier engine(options, prompt);
-  ASSERT_TRUE(session.begin(prompt));
-  std::vector<Token> streamed;
-  int thrown = 0;
-  while (true) {
-    const std::vector<Token> before(session.context().begin(), session.context().end());
-    const Statistics counted = session.statistics();
-    const std::size_t settled = streamed.size();
-    try {
-      ASSERT_TRUE(
-          generate(session, engine, limits, [&](TokenSpan t) { streamed.insert(streamed.end(), t.begin(), t.end()); }));
-      break;
-    } catch (const ScriptedFault&) {
-      ASSERT_LT(++thrown, 1000);
-      EXPECT_EQ(session.pending().size(), 1U);
-      if (streamed.size() == settled) {  // thrown in the first round of this call
-        EXPECT_THAT(session.context(), ElementsAreArray(before));
-        EXPECT_EQ(session.statistics(), counted);
-      }
-    }
-  }
-  EXPECT_GT(thrown, 0);
-  EXPECT_THAT(session.output(), ElementsAreArray(expected->tokens));
-  EXPECT_THAT(streamed, ElementsAreArray(expected->tokens));
-  EXPECT_TRUE(engine.violations().empty());
-}
-INSTANTIATE_TEST_SUITE_P(Calls, Throwing,
-                         ::testing::Combine(::testing::Values(0, 2), ::testing::Values(2, 3, 5, 7), ::testing::Bool()));
-INSTANTIATE_TEST_SUITE_P(Picks, Throwing,
-                         ::testing::Combine(::testing::Values(1), ::testing::Values(7, 8, 11), ::testing::Bool()));
 
 }  // namespace
 }  // namespace reprise::generate_test

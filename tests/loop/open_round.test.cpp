@@ -73,14 +73,6 @@ TEST_F(OpenRoundTest, CommitsWhatWasDecidedAndCloses) {
   EXPECT_FALSE(round.resolved(pass->ticket));
   EXPECT_EQ(refusal_of_plan(), ErrorCode::not_proposed);
 }
-TEST_F(OpenRoundTest, RefusesToPlanWithoutASequenceARoundOrAnEnd) {
-  EXPECT_EQ(refusal_of_plan(), ErrorCode::not_begun);
-  begin();
-  EXPECT_EQ(refusal_of_plan(), ErrorCode::not_proposed);
-  propose({3});
-  sequence.finish();
-  EXPECT_EQ(refusal_of_plan(), ErrorCode::finished);
-}
 TEST_F(OpenRoundTest, ClosesWherePendingTokensDoNotFit) {
   begin({.max_rows = 4});
   ASSERT_TRUE(sequence.append(std::vector<Token>{3, 4}, 1));
@@ -200,13 +192,6 @@ TEST_F(OpenRoundTest, SaysThatTokensWereTooUnlikelyInTheirRoundOnly) {
   EXPECT_EQ(cut(), Cut::unlikely);
   round.open(limits);  // a round without a draft
   EXPECT_EQ(cut(), Cut::no_match);
-}
-TEST_F(OpenRoundTest, HasNoFaultBeforeItsFirstDraft) {
-  begin();
-  round.open(limits);
-  const auto pass = plan(0);
-  ASSERT_TRUE(pass && resolve(pass->ticket, {3}));
-  EXPECT_EQ(round.commit(sequence, {}).cut, Cut::no_match);
 }
 
 /// Rounds with two pending tokens, 7 and 8, a depth limit of 2, and the pad token -5.

@@ -49,15 +49,6 @@ struct OpenRoundLimits : ::testing::Test {
   }
 };
 
-TEST_F(OpenRoundLimits, IsTheWholeDraftWhereNothingBinds) {
-  begin({});
-  EXPECT_EQ(limit().nodes, 10U);
-  EXPECT_EQ(limit().cut, Cut::none);
-  begin({.max_rows = 13});
-  EXPECT_EQ(limit().nodes, 10U);
-  EXPECT_EQ(limit().rows, 12U) << "the anchor takes one";
-  EXPECT_EQ(limit().cut, Cut::none);
-}
 TEST_F(OpenRoundLimits, KeepsTheFirstOfTheBindingRules) {
   begin({.max_rows = 6, .max_context = 8, .max_depth = 5});
   EXPECT_EQ(limit().nodes, 5U);
@@ -96,11 +87,6 @@ TEST_F(OpenRoundLimits, CutsTheRowsOfATreeOnlyWhereNoneMayBeDrafted) {
   EXPECT_EQ(limit().rows, 7U) << "pad rows follow the anchor";
   limits.max_tokens = 1;
   EXPECT_EQ(limit().rows, 0U);
-}
-TEST_F(OpenRoundLimits, LetsALongPendingPartSettleBeforeItRidesAgain) {
-  begin({.rollback = Rollback::snapshot, .max_replay = 0});
-  EXPECT_EQ(limit().nodes, 0U);
-  EXPECT_EQ(limit().cut, Cut::rollback);
 }
 
 }  // namespace

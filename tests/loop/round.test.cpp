@@ -61,11 +61,6 @@ TEST_F(WalkFixture, TakesTheAgreedPathAndOneTokenMore) {
   EXPECT_FALSE(committed[2].drafted);
   EXPECT_THAT(read, ElementsAre(0, 1, 2));
 }
-TEST_F(WalkFixture, TakesABonusTokenWhenAllIsAccepted) {
-  const Walk walked = run({1, 2}, {1, 2, 3});
-  EXPECT_EQ(walked.committed, 3U);
-  EXPECT_EQ(walked.accepted, 2U);
-}
 TEST_F(WalkFixture, CommitsThePickAndNotTheDraft) {
   run({-5}, {std::numeric_limits<Token>::min(), 8});
   EXPECT_EQ(committed[0].token, std::numeric_limits<Token>::min());
@@ -92,12 +87,6 @@ TEST_F(WalkFixture, FindsAStopSequenceThatBeganInAnEarlierPass) {
 TEST_F(WalkFixture, IgnoresAStopSequenceLongerThanTheOutput) {
   limits.stop_sequences = {{0, 0, 0, 0, 0, 1}, {}};
   EXPECT_EQ(run({1}, {1, 2}).finish, FinishReason::none);
-}
-TEST_F(WalkFixture, EndsAtMaxTokensInsideTheBlock) {
-  limits.max_tokens = 2;
-  const Walk walked = run({1, 2, 3}, {1, 2, 3, 4});
-  EXPECT_EQ(walked.finish, FinishReason::max_tokens);
-  EXPECT_EQ(walked.committed, 2U);
 }
 TEST_F(WalkFixture, EndsWhereTheContextIsFull) {
   max_context = 102;
@@ -146,12 +135,6 @@ TEST_F(TreeWalk, FollowsTheChildThatWasPicked) {
   EXPECT_EQ(committed[2].row, 9U);
   EXPECT_TRUE(committed[1].drafted);
   EXPECT_FALSE(committed[2].drafted);
-}
-TEST_F(TreeWalk, EndsWhereNoChildAgrees) {
-  const Walk walked = run(draft, {1, 2, 0, 0, 0, 0, 0});  // 2 is a child of the anchor, not of 1
-  EXPECT_EQ(walked.committed, 2U);
-  EXPECT_EQ(walked.accepted, 1U);
-  EXPECT_THAT(read, ElementsAre(0, 1));
 }
 TEST_F(TreeWalk, ShowsThePredicateTheAcceptedPathInOnePiece) {
   output = {7, 8};

@@ -51,15 +51,6 @@ TEST(Constrain, AsksOnceForEachPathFromTheAnchorOn) {
   refused({node(2, -1), node(4, 0), node(6, 1), node(8, 0), node(10, -1)}, even_only, &asked);
   EXPECT_THAT(asked, ElementsAre(ElementsAre(2, 4, 6), ElementsAre(2, 8), ElementsAre(10)));
 }
-TEST(Constrain, RefusesTheFirstTokenThatIsNotAllowedAndAllBehindIt) {
-  EXPECT_THAT(refused({node(2, -1), node(3, 0), node(4, 1)}, even_only), ElementsAre(false, true, true));
-  EXPECT_THAT(refused({node(3, -1), node(2, 0)}, even_only), ElementsAre(true, true));
-  EXPECT_THAT(refused({node(2, -1), node(4, 0)}, even_only), ElementsAre(false, false));
-}
-TEST(Constrain, KeepsTheOtherPathsOfATree) {
-  EXPECT_THAT(refused({node(2, -1), node(3, 0), node(4, 0), node(6, 2), node(7, 2)}, even_only),
-              ElementsAre(false, true, false, false, true));
-}
 TEST(Constrain, DoesNotAskAgainBehindWhatWasRefused) {
   Paths asked;
   const auto answers = refused({node(3, -1), node(2, 0), node(4, 0)}, even_only, &asked);
@@ -149,20 +140,6 @@ TEST(SelectNodes, EndWhereTheStorageDoes) {
   std::vector<DraftNode> nodes;
   for (NodeIndex i = 0; i < 20; ++i) nodes.push_back(node(i, i - 1));
   EXPECT_EQ(select(nodes, unlimited, 8).nodes.size(), 8U);
-}
-TEST(SelectNodes, OfAChainSayThatItWouldBeDeeper) {
-  const Found found = select({node(1, -1), node(2, 0), node(3, 1)}, 2);
-  EXPECT_THAT(found.nodes, ElementsAre(0, 1));
-  EXPECT_THAT(found.depths, ElementsAre(1, 2));
-  EXPECT_TRUE(found.selected.too_deep);
-}
-TEST(SelectNodes, KeepTheOrderAndSayWhichRowEachFollows) {
-  const Found found = select({node(1, -1), node(2, -1), node(3, 1), node(4, 0), node(5, 1)});
-  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_THAT(found.parents, ElementsAre(-1, -1, 1, 0, 1));
-  EXPECT_THAT(found.depths, ElementsAre(1, 1, 2, 2, 2));
-  EXPECT_FALSE(found.selected.too_deep);
-  EXPECT_FALSE(found.selected.refused);
 }
 TEST(SelectNodes, CountRowsAndNotNodesWhereSomeAreLeftOut) {
   const Found found =

@@ -32,12 +32,6 @@ struct SequenceTest : ::testing::Test {
   }
 };
 
-TEST_F(SequenceTest, CommitsTokensAndTheRowsThatStay) {
-  commit({7, 8});
-  EXPECT_THAT(sequence.context(), ElementsAre(4, 5, 6, 7, 8));
-  EXPECT_EQ(sequence.cached(), 4U);
-  EXPECT_THAT(sequence.pending(), ElementsAre(8));
-}
 TEST_F(SequenceTest, LeavesRoomForTheBonusToken) {
   limits.max_tokens = 5;
   limits.max_context = 9;
@@ -97,22 +91,6 @@ TEST_F(SequenceTest, CopiesAllOfItself) {
   ASSERT_TRUE(copy.truncate(1));
   EXPECT_EQ(sequence.context().size(), 6U);
 }
-TEST_F(SequenceTest, ARebaseStartsANewOutputAndKeepsTheStatistics) {
-  commit({7, 8, 9}, FinishReason::eos, 1);
-  static_cast<void>(sequence.take_settled(limits));
-  const Statistics before = sequence.statistics();
-  Buffer<Token> old;
-  ASSERT_TRUE(sequence.rebase(std::vector<Token>{4, 5, 7, 8}, 2, old));
-  EXPECT_THAT(std::vector<Token>(old.begin(), old.end()), ElementsAre(4, 5, 6, 7, 8, 9));
-  EXPECT_THAT(sequence.context(), ElementsAre(4, 5, 7, 8));
-  EXPECT_EQ(sequence.cached(), 2U);
-  EXPECT_TRUE(sequence.output().empty());
-  EXPECT_EQ(sequence.taken(), 0U);
-  EXPECT_EQ(sequence.finish_reason(), FinishReason::none);
-  EXPECT_EQ(sequence.statistics(), before);
-  commit({3});
-  EXPECT_THAT(sequence.output(), ElementsAre(3)) << "no token of the new output is trimmed";
-}
 TEST_F(SequenceTest, BeginsAgainInTheMemoryThatWasReserved) {
   ASSERT_TRUE(sequence.reserve(200));
   const Token* const memory = sequence.context().data();
@@ -126,14 +104,6 @@ TEST_F(SequenceTest, TruncatesToTheWholeContext) {
   ASSERT_TRUE(sequence.truncate(5));
   EXPECT_THAT(sequence.context(), ElementsAre(4, 5, 6, 7, 8));
   EXPECT_EQ(sequence.finish_reason(), FinishReason::none);
-}
-TEST_F(SequenceTest, ChangesNothingWhenItRefuses) {
-  EXPECT_FALSE(sequence.append(std::vector<Token>(18, 1), {}));
-  EXPECT_FALSE(sequence.truncate(0));
-  EXPECT_FALSE(sequence.truncate(4));
-  EXPECT_FALSE(sequence.set_cached(3));
-  EXPECT_THAT(sequence.context(), ElementsAre(4, 5, 6));
-  EXPECT_EQ(sequence.cached(), 2U);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -18,6 +19,7 @@ template class reprise::Session<reprise::archetype::Strategy, reprise::archetype
 namespace reprise::session_test {
 namespace {
 
+using std::chrono::nanoseconds;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
@@ -93,20 +95,6 @@ TEST_F(SessionTest, RefusesACacheThatHoldsTheAnchor) {
 TEST_F(SessionTest, RefusesMorePendingTokensThanAPassHasRows) {
   EXPECT_EQ(code_of(session.begin(prompt, {.max_rows = 2}, 0)), ErrorCode::too_many_pending);
 }
-TEST_F(SessionTest, IsAsBeforeWhenBeginIsRefused) {
-  begin();
-  round({5});
-  EXPECT_FALSE(session.begin({}));
-  EXPECT_THAT(session.context(), ElementsAre(10, -20, lowest, 5));
-  EXPECT_TRUE(next_pass());
-}
-TEST_F(SessionTest, PutsAllPendingTokensIntoTheFirstPass) {
-  ASSERT_TRUE(session.begin(prompt, {}, 0));
-  const auto pass = next_pass();
-  EXPECT_THAT(pass->batch, ElementsAre(10, -20, lowest, 1, 2, 3, 4));
-  EXPECT_EQ(pass->pending, 3U);
-  EXPECT_EQ(pass->drafted, 4U);
-}
 
 // ----------------------------------------------------------------------------------- the order of calls
 TEST_F(SessionTest, AnswersEveryCallBeforeBeginWithAValue) {
@@ -139,16 +127,6 @@ TEST_F(SessionTest, TakesATicketOnce) {
   EXPECT_EQ(code_of(session.resolve(pass->ticket, picks)), ErrorCode::bad_ticket);
   EXPECT_EQ(session.statistics().passes, 1U);
   EXPECT_THAT(session.output(), ElementsAre(7));
-}
-TEST_F(SessionTest, VoidsATicketWhenThePassIsPlannedAgain) {
-  begin();
-  const auto first = next_pass();
-  const auto second = session.plan(1);
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->drafted, 1U);
-  EXPECT_EQ(code_of(session.resolve(first->ticket, TokenSpan(prompt))), ErrorCode::bad_ticket);
-  EXPECT_EQ(code_of(session.cancel(first->ticket)), ErrorCode::bad_ticket);
-  EXPECT_TRUE(session.resolve(second->ticket, TokenSpan(prompt)));
 }
 TEST_F(SessionTest, VoidsATicketWhenTheSequenceChanges) {
   begin();
@@ -204,26 +182,6 @@ TEST_F(SessionTest, IsAsBeforeARoundThatIsCancelled) {
   EXPECT_THAT(session.output(), ElementsAre(1, 9));
 }
 
-// ------------------------------------------------------------------------------------------------ picks
-TEST_F(SessionTest, TakesASpanOfPicksThatEndsAtTheFirstDisagreement) {
-  begin();
-  const Decision decision = round({1, 2, 9});
-  EXPECT_EQ(decision.accepted, 2U);
-  EXPECT_EQ(decision.keep, 3U);
-  EXPECT_THAT(session.output(), ElementsAre(1, 2, 9));
-  EXPECT_EQ(session.cached(), 5U);
-  EXPECT_THAT(session.pending(), ElementsAre(9));
-}
-TEST_F(SessionTest, IgnoresPicksBehindTheFirstDisagreement) {
-  begin();
-  EXPECT_EQ(round({1, 9, 3, 4, 5}).tokens.size(), 2U);
-}
-TEST_F(SessionTest, RefusesToResolveWithoutPicks) {
-  begin();
-  const auto pass = next_pass();
-  EXPECT_EQ(code_of(session.resolve(pass->ticket, TokenSpan())), ErrorCode::bad_picks);
-  EXPECT_TRUE(session.resolve(pass->ticket, std::array<Token, 1>{4}));  // still open
-}
 TEST_F(SessionTest, DecidesTheSameFromLazyPicksSpansAndAnAcceptedPath) {
   const std::vector<Token> picks = {1, 2, 3, 8};
   const std::array<std::size_t, 4> rows = {0, 1, 2, 3};
@@ -244,61 +202,6 @@ TEST_F(SessionTest, DecidesTheSameFromLazyPicksSpansAndAnAcceptedPath) {
     EXPECT_EQ(decision->tokens[3].row, 3U);
     EXPECT_FALSE(decision->tokens[3].drafted);
   }
-}
-TEST_F(SessionTest, RefusesAnAcceptedPathThatIsNoneOfItsDraft) {
-  begin();
-  const auto pass = next_pass();
-  const auto refused = [&](std::vector<std::size_t> rows, std::vector<Token> tokens) {
-    return code_of(session.resolve(pass->ticket, Accepted{rows, tokens})) == ErrorCode::bad_picks;
-  };
-  EXPECT_TRUE(refused({}, {}));
-  EXPECT_TRUE(refused({0}, {1, 2}));
-  EXPECT_TRUE(refused({1}, {1}));
-  EXPECT_TRUE(refused({0, 2}, {1, 2}));
-  EXPECT_TRUE(refused({0, 1}, {7, 2}));  // row 1 does not hold a 7
-  EXPECT_TRUE(refused({0, 1, 2, 3, 4, 5}, {1, 2, 3, 4, 5, 6}));
-  EXPECT_TRUE(refused({unlimited}, {1}));
-  const std::array<std::size_t, 1> row = {0};
-  const std::array<Token, 1> token = {lowest};
-  EXPECT_TRUE(session.resolve(pass->ticket, Accepted{row, token}));
-}
-TEST_F(SessionTest, AppliesStopRulesToAnAcceptedPath) {
-  limits.eos = {2};
-  begin();
-  const auto pass = next_pass();
-  const std::array<std::size_t, 3> rows = {0, 1, 2};
-  const std::array<Token, 3> tokens = {1, 2, 3};
-  const auto decision = session.resolve(pass->ticket, Accepted{rows, tokens});
-  EXPECT_EQ(decision->finish, FinishReason::eos);
-  EXPECT_EQ(decision->keep, 2U);
-}
-
-// ----------------------------------------------------------------------------------------------- limits
-TEST_F(SessionTest, DecodesPlainlyWithZeroBudgets) {
-  begin();
-  for (const int which : {0, 1, 2}) {
-    limits = {};
-    if (which == 0) limits.draft.max_nodes = 0;
-    if (which == 1) limits.draft.max_depth = 0;
-    if (which == 2) limits.max_rows = 1;
-    EXPECT_EQ(round({4}).tokens.size(), 1U);
-  }
-  session.propose(limits);
-  EXPECT_EQ(session.plan(0)->drafted, 0U);
-}
-TEST_F(SessionTest, EndsAtOnceWhenNoTokenIsWanted) {
-  begin();
-  limits.max_tokens = 0;
-  EXPECT_TRUE(session.propose(limits).empty());
-  EXPECT_EQ(session.finish_reason(), FinishReason::max_tokens);
-  EXPECT_EQ(code_of(session.plan()), ErrorCode::finished);
-}
-TEST_F(SessionTest, RefusesAPassWithFewerRowsThanPendingTokens) {
-  ASSERT_TRUE(session.begin(prompt, {}, 0));
-  limits.max_rows = 2;
-  EXPECT_EQ(code_of(next_pass()), ErrorCode::too_many_pending);
-  limits.max_rows = 3;
-  EXPECT_EQ(next_pass()->drafted, 0U);
 }
 
 // ------------------------------------------------------------------------------- turns, forks and losses
@@ -368,17 +271,6 @@ TEST_F(SessionTest, FollowsACacheThatIsLostOrFilled) {
   EXPECT_THAT(next_pass()->batch, ElementsAre(1, 2, 9, 1));
   ASSERT_TRUE(session.set_cached(5));  // prefilled after all
   EXPECT_THAT(session.pending(), ElementsAre(9));
-}
-TEST_F(SessionTest, ForksIntoTwoThatGoOnIndependently) {
-  begin();
-  round({1, 5});
-  auto other = session.fork();
-  ASSERT_TRUE(other);
-  EXPECT_EQ(other->statistics(), session.statistics());
-  round({1, 6});
-  EXPECT_THAT(other->output(), ElementsAre(1, 5));
-  ASSERT_TRUE(other->truncate(1));
-  EXPECT_THAT(session.output(), ElementsAre(1, 5, 1, 6));
 }
 TEST_F(SessionTest, EndsOnBehalfOfTheCallerUntilTheNextTurn) {
   begin();
@@ -455,16 +347,6 @@ TEST_F(SessionTest, SendsNoDraftWhenALimitIsLoweredWithinTheRound) {
   ASSERT_TRUE(pass);
   EXPECT_EQ(pass->drafted, 0U);
 }
-TEST_F(SessionTest, ForgetsTheLimitsOfARoundThatCouldNotBePlanned) {
-  begin();
-  {
-    Limits none;
-    none.max_rows = 0;
-    session.propose(none);
-    EXPECT_EQ(code_of(session.plan()), ErrorCode::too_many_pending);
-  }
-  EXPECT_EQ(code_of(session.plan()), ErrorCode::not_proposed);
-}
 TEST_F(SessionTest, StaysFinishedByTheCallerWhenALimitIsRaised) {
   begin();
   limits.max_tokens = 0;
@@ -476,6 +358,24 @@ TEST_F(SessionTest, StaysFinishedByTheCallerWhenALimitIsRaised) {
   EXPECT_EQ(session.finish_reason(), FinishReason::caller);
   ASSERT_TRUE(session.truncate(2));
   EXPECT_FALSE(session.finished());
+}
+TEST_F(SessionTest, CountsWhatCommittedRoundsDid) {
+  begin();
+  session.add_drafting_time(nanoseconds(40));
+  round({1, 2, 8});
+  session.add_drafting_time(nanoseconds(2));
+  const auto pass = next_pass();
+  ASSERT_TRUE(session.resolve(pass->ticket, std::array<Token, 1>{8}));
+  ASSERT_TRUE(session.commit(pass->ticket, nanoseconds(100)));
+  ASSERT_TRUE(next_pass());  // never committed
+  const Statistics& counted = session.statistics();
+  EXPECT_EQ(counted.passes, 2U);
+  EXPECT_EQ(counted.tokens, 4U);
+  EXPECT_EQ(counted.from(DraftSource::unknown), (Statistics::Sent{8, 2}));
+  EXPECT_EQ(counted.at_depth(1), (Statistics::Sent{2, 1}));
+  EXPECT_EQ(counted.at_depth(3), (Statistics::Sent{2, 0}));
+  EXPECT_EQ(counted.pass_time, (Statistics::Time{1, 100}));
+  EXPECT_EQ(counted.drafting_time, (Statistics::Time{2, 42}));
 }
 TEST_F(SessionTest, CountsTheBytesItHolds) {
   const std::size_t before = session.memory_bytes();

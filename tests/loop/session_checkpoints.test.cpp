@@ -122,24 +122,6 @@ TEST(SessionCheckpoints, GoWithoutADraftWhereTooMuchIsToBeRunAgain) {
   round(session, limits, chain({5}), {5, 6});
   EXPECT_EQ(session.statistics().count(Cut::rollback), 1U);
 }
-TEST(SessionCheckpoints, NeverHaveMorePendingThanAPassHasRows) {
-  for (std::size_t rows = 1; rows <= 6; ++rows) {
-    Capabilities can = restoring();
-    can.max_rows = rows;
-    ScriptedOptions options;
-    options.vocabulary = 3;
-    options.capabilities = can;
-    Watched session(Listening{{chain({0, 1, 2, 0})}}, 8);
-    ScriptedVerifier engine(options, std::vector<Token>{1, 2});
-    Limits limits;
-    limits.max_tokens = 60;
-    const auto generation = generate(session, engine, std::vector<Token>{1, 2}, limits);
-    ASSERT_TRUE(generation) << generation.error().message;
-    EXPECT_EQ(generation->tokens.size(), 60U);
-    EXPECT_THAT(engine.violations(), IsEmpty());
-    EXPECT_EQ(engine.counters().restores > 0, rows > 1);
-  }
-}
 TEST(SessionCheckpoints, AreTakenForPassesThatAPredicateMayRefuse) {
   ScriptedOptions options;
   options.vocabulary = 5;
@@ -241,17 +223,6 @@ TEST(SessionReveal, TellsTheStrategyBehindWhichNodeACandidateStands) {
   EXPECT_EQ(told[2].after, anchor_parent);
   EXPECT_EQ(session.report_top_k(pass->ticket, 0, std::vector<Token>{4}).error().code, ErrorCode::bad_ticket);
 }
-TEST(SessionReveal, IsForgottenWhenTheRoundIsPlannedAgain) {
-  Watched session(Listening{{chain({4})}}, 8);
-  const Limits limits;
-  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
-  session.propose(limits);
-  EXPECT_TRUE(session.report_top_k(session.plan()->ticket, 0, std::vector<Token>{7}));
-  const auto pass = session.plan(0);
-  ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4}));
-  ASSERT_TRUE(session.commit(pass->ticket));
-  EXPECT_THAT(session.strategy().heard.top_k, IsEmpty());
-}
 TEST(SessionReveal, ComesFromTheEngineAsOftenAsIsWanted) {
   for (const std::size_t wanted : {0U, 2U, 9U}) {
     ScriptedOptions options;
@@ -341,18 +312,6 @@ TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {
   session.propose(limits);  // nothing of the next draft is refused
   EXPECT_EQ(session.plan()->drafted, 3U);
 }
-TEST(SessionConstrain, MakesTheTicketVoidBecauseItWritesIntoTheBatch) {
-  Watched session(Listening{{chain({4, 5})}}, 8);
-  const Limits limits;
-  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
-  session.propose(limits);
-  const auto pass = session.plan();
-  session.constrain([](TokenSpan path) { return path.size(); });
-  EXPECT_EQ(session.resolve(pass->ticket, std::vector<Token>{5, 6}).error().code, ErrorCode::bad_ticket);
-  const auto again = session.plan();
-  EXPECT_THAT(again->batch, ElementsAre(1, 4, 5));
-  EXPECT_TRUE(session.resolve(again->ticket, std::vector<Token>{5, 6}));
-}
 TEST(SessionConstrain, DoesNotLookAtASampledDraft) {
   Watched session(Listening{{chain({4, 5}), DraftKind::sampled}}, 8);
   const Limits limits;
@@ -360,18 +319,6 @@ TEST(SessionConstrain, DoesNotLookAtASampledDraft) {
   session.propose(limits);
   session.constrain([](TokenSpan) { return ADD_FAILURE(), std::size_t{0}; });
   EXPECT_EQ(session.plan()->drafted, 2U);
-}
-TEST(SessionConstrain, HoldsForEveryEngineThatObeysARule) {
-  ScriptedOptions options;
-  options.vocabulary = 4;
-  options.rule = [](TokenSpan end, Token next) { return end.empty() || end.back() != next; };
-  Watched session(Listening{{chain({1, 1, 2})}}, 8);
-  ScriptedVerifier engine(options, std::vector<Token>{0, 2});
-  Limits limits;
-  limits.max_tokens = 40;
-  ASSERT_TRUE(generate(session, engine, std::vector<Token>{0, 2}, limits));
-  EXPECT_GT(session.statistics().count(Cut::constraint), 10U);
-  EXPECT_EQ(std::adjacent_find(session.output().begin(), session.output().end()), session.output().end());
 }
 
 /// An engine whose state folds all tokens. Its picks are drawn when they are read, and the k-th pick throws.

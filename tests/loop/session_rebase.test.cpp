@@ -162,13 +162,6 @@ TEST_F(Rebase, CountsOutputAmongWhatBothContextsShare) {
   EXPECT_EQ(session.rebase(session.context().first(3)).value(), 3U) << "a part of its own context";
   EXPECT_EQ(session.rebase(session.context().last(2)).value(), 0U);
 }
-TEST_F(Rebase, LetsTheEngineKeepTheSharedRowsAndPrefillTheRest) {
-  ASSERT_TRUE(session.begin(prompt));
-  const auto shared = session.rebase(compacted);
-  ASSERT_TRUE(shared);
-  ASSERT_TRUE(session.set_cached(*shared));
-  EXPECT_THAT(session.pending(), ElementsAre(40, 50));
-}
 TEST_F(Rebase, ToABeginningOfTheContextLeavesTheLastTokenPending) {
   ASSERT_TRUE(session.begin(prompt));
   const auto shared = session.rebase(session.context().first(3));

@@ -84,50 +84,6 @@ static_assert(std::is_same_v<decltype(Session(NoDrafter{}, Told{})), Session<NoD
 static_assert(
     std::is_same_v<decltype(Session(NoDrafter{}, archetype::Control{}, 16)), Session<NoDrafter, archetype::Control>>);
 
-// ------------------------------------------------------------------------------------------------ trees
-TEST_F(TreeSession, SendsATreeWithParentsAndDepths) {
-  begin();
-  const Pass planned = pass();
-  EXPECT_THAT(planned.batch, ElementsAre(20, 1, 2, 3, 4, 5, 6));
-  EXPECT_THAT(planned.parents, ElementsAre(-1, -1, 0, 0, 1, 2));
-  EXPECT_THAT(planned.depths, ElementsAre(1, 1, 2, 2, 2, 3));
-  EXPECT_EQ(planned.shape.rows, 7U);
-}
-TEST_F(TreeSession, CommitsThePathThatWasPickedAndKeepsItsRows) {
-  begin();
-  const Pass planned = pass();
-  const std::array<Token, 7> picks = {2, 0, 5, 0, 0, 9, 0};
-  const auto decision = session.resolve(planned.ticket, picks);
-  ASSERT_TRUE(decision);
-  EXPECT_EQ(decision->accepted, 2U);
-  EXPECT_THAT(decision->rows, ElementsAre(0, 2, 5));
-  EXPECT_EQ(decision->keep, 3U);
-  EXPECT_EQ(decision->tokens[2].row, 5U);
-  EXPECT_THAT(planned.batch, ElementsAre(20, 1, 2, 3, 4, 5, 6)) << "unchanged until it is committed";
-  ASSERT_TRUE(session.commit(planned.ticket));
-  EXPECT_THAT(session.output(), ElementsAre(2, 5, 9));
-  EXPECT_EQ(session.cached(), 4U);
-  EXPECT_THAT(session.strategy().heard.sent, ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_THAT(session.strategy().heard.accepted, ElementsAre(1, 4));
-  EXPECT_EQ(session.strategy().heard.pick, 9);
-  EXPECT_EQ(session.statistics().accepted, 2U);
-}
-TEST_F(TreeSession, TakesAPathThatTheEngineHasWalked) {
-  begin();
-  const Pass planned = pass();
-  const auto refused = [&](std::vector<std::size_t> rows, std::vector<Token> tokens) {
-    const auto answer = session.resolve(planned.ticket, Accepted{rows, tokens});
-    return !answer && answer.error().code == ErrorCode::bad_picks;
-  };
-  EXPECT_TRUE(refused({0, 2, 3}, {2, 3, 9})) << "3 does not follow 2";
-  EXPECT_TRUE(refused({0, 1}, {2, 9}));
-  const std::array<std::size_t, 4> rows = {0, 1, 3, 6};
-  const std::array<Token, 4> tokens = {1, 3, 6, 9};
-  const auto decision = session.resolve(planned.ticket, Accepted{rows, tokens});
-  ASSERT_TRUE(decision);
-  EXPECT_THAT(decision->rows, ElementsAre(0, 1, 3, 6));
-  EXPECT_EQ(decision->accepted, 3U);
-}
 TEST_F(TreeSession, ReadsNoMoreOfAWalkedPathThanItHas) {
   begin();
   const Pass planned = pass();
@@ -158,27 +114,6 @@ TEST_F(TreeSession, SendsAChainUnlessEngineCallerAndRoundAllowATree) {
   limits.draft.max_leaves = 2;
   EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2, 3, 5, 6));
   EXPECT_EQ(session.strategy().asked.max_leaves, 2U);
-}
-TEST_F(TreeSession, PutsATreeBehindPendingTokens) {
-  ASSERT_TRUE(session.begin(prompt, {.max_leaves = 8}, 0));
-  const Pass planned = pass();
-  EXPECT_THAT(planned.batch, ElementsAre(10, 20, 1, 2, 3, 4, 5, 6));
-  const auto decision = session.resolve(planned.ticket, std::array<Token, 7>{2, 0, 8, 0, 0, 0, 0});
-  EXPECT_THAT(decision->rows, ElementsAre(0, 1, 3));
-  ASSERT_TRUE(session.commit(planned.ticket));
-  EXPECT_THAT(session.context(), ElementsAre(10, 20, 2, 8));
-  EXPECT_EQ(session.cached(), 3U);
-}
-TEST_F(TreeSession, IsAsBeforeATreeThatIsCancelled) {
-  begin();
-  for (int i = 0; i < 2; ++i) {
-    const Pass planned = pass();
-    ASSERT_TRUE(session.resolve(planned.ticket, std::array<Token, 3>{2, 0, 5}));
-    ASSERT_TRUE(session.cancel(planned.ticket));
-    EXPECT_THAT(session.context(), ElementsAre(10, 20));
-    EXPECT_EQ(session.statistics(), Statistics{});
-  }
-  EXPECT_EQ(session.control().learned, 0);
 }
 
 // ---------------------------------------------------------------------------------------------- control
@@ -328,15 +263,6 @@ TEST_F(TreeSession, PadsNoFurtherThanEngineAndLimitsAllow) {
   limits = {};
   session.propose(limits);
   EXPECT_EQ(session.plan(3)->drafted, 2U) << "plan() bounds pad rows too";
-}
-TEST_F(TreeSession, PadsAtMostAsManyRowsAsADraftMayHaveNodes) {
-  Session<Listening, Told> small{Listening{{{{.token = 1}}}}, Told{}, 2};
-  small.control().choice = {1, 3, Cut::none};
-  ASSERT_TRUE(small.begin(prompt, {.allowed_widths = {2, 4, 5}, .pad_token = -1}));
-  small.propose(limits);
-  EXPECT_EQ(small.plan()->drafted, 0U);
-  small.control().choice = {1, 2, Cut::none};
-  EXPECT_THAT(small.plan()->batch, ElementsAre(20, 1, -1, -1));
 }
 TEST_F(TreeSession, NeverPadsOfItsOwnAccord) {
   Session all{Listening{{tree}}};

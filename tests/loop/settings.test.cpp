@@ -12,7 +12,6 @@
 
 #include "reprise/control/cost_control.hpp"
 #include "reprise/loop/generate.hpp"
-#include "reprise/speculator.hpp"
 #include "support/choices.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/scripted_verifier.hpp"
@@ -134,31 +133,6 @@ TEST_F(Request, IsFollowedByTheStrategyWhileDraftingIsOff) {
   EXPECT_EQ(session.statistics().drafted_passes, 0U);
   limits.draft.max_nodes = 8;
   expect_sent({1, 2, 3, 4, 5}, Cut::none, "on again");
-}
-TEST(Speculation, IsSwitchedOffAndOnWithinARequest) {
-  // A target that counts to 20 and starts again.
-  ScriptedOptions options;
-  options.order = 1;
-  options.table = [](TokenSpan last) { return (last.back() + 1) % 20; };
-  const std::vector<Token> prompt = {0};
-  ScriptedVerifier engine(options, prompt);
-  Speculator speculator(CostCurve::linear(0.02));
-  ASSERT_TRUE(speculator.begin(prompt));
-  Limits limits;
-  const auto passes_for = [&](std::size_t tokens) {
-    const std::uint64_t before = speculator.statistics().passes;
-    limits.max_tokens = speculator.output().size() + tokens;
-    EXPECT_TRUE(generate(speculator, engine, limits));
-    return speculator.statistics().passes - before;
-  };
-  static_cast<void>(passes_for(100));
-  EXPECT_LT(passes_for(100), 50U);
-  limits.draft.max_nodes = 0;
-  EXPECT_EQ(passes_for(100), 100U);
-  limits.draft.max_nodes = 32;
-  EXPECT_LT(passes_for(100), 50U);
-  for (std::size_t i = 0; i < speculator.output().size(); ++i)
-    ASSERT_EQ(speculator.output()[i], static_cast<Token>((i + 1) % 20));
 }
 TEST(LimitsProperty, MayChangeInEveryRoundWithoutChangingTheOutput) {
   for (std::uint64_t seed = 0; seed < 300 && !::testing::Test::HasFailure(); ++seed) {

@@ -60,13 +60,6 @@ TEST(Ceiling, CopiesAsFarAsTheRecordingAgrees) {
   EXPECT_EQ(ceiling(session({1}, {5, 5, 5, 5, 5}), free_rows, 32).passes, 1U);        // a copy that overlaps itself
 }
 
-TEST(Ceiling, WeighsWhatAPassCosts) {
-  const TraceSession recorded = session({1, 2, 3, 4}, {9, 1, 2, 3, 4, 7});
-  const Counts dear = ceiling(recorded, CostCurve::parse("linear:2"), 32);
-  EXPECT_EQ(dear.drafted, 0U);
-  EXPECT_DOUBLE_EQ(dear.charges.front().cost, 5.0);
-}
-
 TEST(Ceiling, IsTheLeastCostOfAllWays) {
   testing::Random random(3);
   for (std::size_t round = 0; round < 300; ++round) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/input_error.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::control_spec_test {
 namespace {
@@ -21,12 +21,7 @@ std::vector<std::string> read(const std::string& text) {
   return texts;
 }
 std::string refused(const std::string& text) {
-  try {
-    parse_control(text);
-    return "accepted";
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
+  return testing::refusal([&] { return parse_control(text); });
 }
 
 TEST(ControlSpec, IsSpeltAsItIsRead) {

@@ -16,6 +16,7 @@
 #include "replay/strategies.hpp"
 #include "replay/trace.hpp"
 #include "support/corpora.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::corpora_test {
 namespace {
@@ -31,12 +32,7 @@ class CorporaTest : public ReplayToolTest {
     return write(name, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
   static std::string refused(const std::vector<std::string>& paths, std::optional<std::uint64_t> fingerprint = {}) {
-    try {
-      const Corpora corpora(paths, fingerprint);
-    } catch (const tools::InputError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return testing::refusal([&] { return Corpora(paths, fingerprint); });
   }
 };
 
@@ -68,13 +64,9 @@ TEST_F(CorporaTest, RefusesTracesOfAnotherVocabulary) {
   EXPECT_NO_THROW(corpora.check(std::vector{trace}));
   for (const Token token : {100, -1}) {
     trace.sessions[0].turns[0].output[0] = token;
-    try {
-      corpora.check(std::vector{trace});
-      ADD_FAILURE() << token;
-    } catch (const tools::InputError& error) {
-      EXPECT_THAT(error.what(), AllOf(HasSubstr("t.jsonl: session s: the token " + std::to_string(token)),
-                                      HasSubstr("; give a corpus that was built with the tokenizer of the trace")));
-    }
+    EXPECT_THAT(testing::refusal([&] { corpora.check(std::vector{trace}); }),
+                AllOf(HasSubstr("t.jsonl: session s: the token " + std::to_string(token)),
+                      HasSubstr("; give a corpus that was built with the tokenizer of the trace")));
   }
 }
 

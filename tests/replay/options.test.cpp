@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/input_error.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::replay_options_test {
 namespace {
@@ -21,12 +21,7 @@ using ::testing::StartsWith;
 using Arguments = std::vector<std::string>;
 
 std::string refused(const Arguments& arguments) {
-  try {
-    parse_options(arguments);
-    return "accepted";
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
+  return testing::refusal([&] { return parse_options(arguments); });
 }
 
 TEST(Options, AreTheDefaultsWithoutArguments) {

@@ -227,18 +227,6 @@ TEST_F(Page, LoadsNothing) {
   EXPECT_EQ(count(ran.page, "http:"), 1U) << "the name of the SVG namespace alone";
 }
 
-TEST_F(Page, FoldsThousandsOfCategories) {
-  std::string text;
-  for (std::size_t i = 0; i < 5000; ++i)
-    text += "{\"id\":\"" + std::to_string(i) + "\",\"category\":\"kind " + std::to_string(i) +
-            "\",\"turns\":[{\"prompt\":[1,2,1,2],\"output\":[1,2,1,2]}]}\n";
-  const WithPage ran = paged({"--cost", "linear:0.02", write("t.jsonl", text)});
-  ASSERT_EQ(ran.status, 0) << ran.error;
-  EXPECT_THAT(ran.page, HasSubstr("4976 others"));
-  EXPECT_LT(ran.page.size(), 200'000U);
-  EXPECT_EQ(ran.data.find("sessions")->array()->size(), 11U);
-}
-
 TEST_F(Page, StaysSmallForLongSessions) {
   testing::Random random(2);
   std::string text;
@@ -290,19 +278,6 @@ TEST_F(Page, AFullDiskLeavesTheOldFile) {
   EXPECT_TRUE(fs::is_symlink(report_));
 }
 #endif
-
-TEST_F(Page, TheThreadsOfTheReplayChangeNoFigure) {
-  const std::string trace = write("t.jsonl", sessions(20, 3));
-  const auto without_times = [](std::string page) {
-    const std::size_t at = page.find(" ns</strong> per token");
-    EXPECT_NE(at, std::string::npos);
-    const std::size_t from = page.rfind('>', at);
-    return page.erase(from, at - from);
-  };
-  const std::string one = without_times(paged({"--threads", "1", trace}).page);
-  EXPECT_EQ(without_times(paged({"--threads", "3", trace}).page), one);
-  EXPECT_EQ(without_times(paged({trace}).page), one);
-}
 
 TEST_F(Page, SaysWhatControlHasLearned) {
   const std::string trace = write("t.jsonl", sessions(20, 2));

@@ -21,7 +21,6 @@
 #include <vector>
 
 #if !defined(_WIN32)
-#include <sys/stat.h>
 
 #include <cerrno>
 #endif
@@ -47,9 +46,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::Random;
-using ::testing::StartsWith;
 using Tokens = std::vector<Token>;
 
 /// Sessions that repeat one another, as those of agents do: prompts and outputs are joined from a few dozen texts.
@@ -306,50 +303,6 @@ TEST(Past, OfAPublishedRankedMethodIsTheStrategyItself) {
   }
 }
 
-TEST(Past, PaysAndIsSaidInTheRows) {
-  const Trace trace = agents(30);
-  How how;
-  const Row past = replayed({trace}, how).front();
-  how.settings.kept = Kept::session;
-  const Row session = replayed({trace}, how).front();
-  EXPECT_GT(past.counts.accepted, session.counts.accepted * 3 / 2);
-  EXPECT_TRUE(past.counts.lossless());
-  EXPECT_EQ(past.kept, Kept::past);
-  EXPECT_EQ(session.kept, Kept::session);
-  const std::size_t tables = NextTokenCounts::make()->memory_bytes() + RankedRows::make()->memory_bytes();
-  EXPECT_EQ(past.memory_bytes, HistoryStore::make()->memory_bytes() + tables);
-  EXPECT_EQ(session.memory_bytes, 0U);
-}
-
-TEST(Past, StaysBelowItsCeilingAndForgetsWhatFindsNoRoom) {
-  const Trace trace = agents(30);
-  How how;
-  how.settings.memory_bytes = 50'000;
-  how.settings.next_token_bytes = 0;
-  const Row small = replayed({trace}, how).front();
-  EXPECT_LE(small.memory_bytes, 50'000U);
-  EXPECT_GT(small.memory_bytes, 40'000U);
-  EXPECT_LT(small.counts.accepted, counts(trace).accepted);
-  how.settings.next_token_bytes = 10'000;
-  const std::size_t with_tables = replayed({trace}, how).front().memory_bytes;
-  EXPECT_LE(with_tables, small.memory_bytes + 20'000U) << "next-token counts and ranked rows";
-  EXPECT_GT(with_tables, small.memory_bytes + 19'000U);
-}
-
-TEST(Past, OfStrategiesWithoutAMemoryIsNone) {
-  const Trace trace = agents(10);
-  How how;
-  how.strategies = {"vllm", "none"};
-  const auto past = replayed({trace}, how);
-  how.settings.kept = Kept::session;
-  const auto session = replayed({trace}, how);
-  for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(sums(past[i]), sums(session[i]));
-    EXPECT_EQ(past[i].kept, Kept::session) << "and the row says so";
-    EXPECT_EQ(past[i].memory_bytes, 0U);
-  }
-}
-
 TEST(Past, BelongsToOneTraceStrategyControlAndCurve) {
   const Trace trace = agents(6);
   const Trace other = agents(6, 2);
@@ -395,51 +348,9 @@ TEST(Past, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(Past, DoesNotCarryWhatControlKnowsOfCosts) {
-  // --cost-known decides that.
-  const Trace trace = agents(12);
-  How how;
-  how.controls = {"cost"};
-  how.curves = {"linear:0.3"};
-  how.settings.cost_known = CostKnown::learned;
-  const Counts learned = counts(trace, how);
-  how.settings.cost_known = CostKnown::carried;
-  EXPECT_NE(counts(trace, how).drafted, learned.drafted);
-}
-
 /// A snapshot does not save which of several equal places is the latest, so drafts may differ a little.
 void expect_nearly(std::uint64_t a, std::uint64_t b) {
   EXPECT_LE(std::max(a, b) - std::min(a, b), b / 50) << a << " where " << b << " are expected";
-}
-
-TEST(Past, GoesOnFromASnapshotAsIfThereHadBeenNone) {
-  const Trace whole = agents(30);
-  for (const std::string control : {"all", "cost"}) {
-    How how;
-    how.controls = {control};
-    const Counts all = counts(whole, how);
-    std::vector<std::byte> left;
-    how.snapshot_out = &left;
-    const Counts first = counts(part(whole, 0, 17), how);
-    std::vector<std::byte> end;
-    how.snapshot_in = left;
-    how.snapshot_out = &end;
-    const Counts second = counts(part(whole, 17, 30), how);
-    expect_nearly(first.passes + second.passes, all.passes);
-    expect_nearly(first.drafted + second.drafted, all.drafted);
-    expect_nearly(first.accepted + second.accepted, all.accepted);
-    How in_one = how;
-    std::vector<std::byte> at_once;
-    in_one.snapshot_in = {};
-    in_one.snapshot_out = &at_once;
-    counts(whole, in_one);
-    expect_nearly(end.size(), at_once.size());
-    How forgets = how;
-    forgets.snapshot_in = {};
-    EXPECT_GT(counts(part(whole, 17, 30), forgets).passes, second.passes + second.passes / 20);
-    how.snapshot_in = {};
-    EXPECT_NE(counts(part(whole, 17, 30), how).passes, second.passes) << "the snapshot has a part in it";
-  }
 }
 
 class PastTool : public ReplayToolTest {
@@ -583,33 +494,6 @@ TEST_F(PastTool, RefusesBytesThatNoMemoryHas) {
     refused({"--memory-bytes", "5000000", "--strategy", strategy}, "--memory-bytes 5000000: none of the strategies");
   EXPECT_EQ(past({"--memory-bytes", "5000000", "--strategy", "vllm", "--strategy", "ngram"}).status, 0);
   EXPECT_EQ(past({"--strategy", "token-table"}).status, 0) << "no bytes were given";
-}
-
-TEST_F(PastTool, TakesThePlaceOfRegularFilesOnly) {
-  const std::string target = path("target");
-  for (const bool dangling : {true, false}) {
-    if (!dangling) write("target", "old");
-    std::error_code no_links;
-    fs::create_symlink("target", path("link"), no_links);
-    if (no_links) GTEST_SKIP() << "no links here: " << no_links.message();
-    refused({"--snapshot-out", path("link")}, "--snapshot-out " + path("link") + ": is a folder, a link or a device");
-    EXPECT_EQ(fs::read_symlink(path("link")), "target");
-    EXPECT_EQ(fs::exists(target), !dangling);
-    fs::remove(path("link"));
-  }
-  EXPECT_EQ(read(target), "old");
-  if (fs::exists("/dev/null")) refused({"--snapshot-out", "/dev/null"}, "is a folder, a link or a device");
-#if !defined(_WIN32)
-  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
-  refused({"--snapshot-out", path("fifo")}, "is a folder, a link or a device");
-#endif
-}
-
-TEST_F(PastTool, ReplacesASnapshotThatMayNotBeWrittenTo) {
-  const std::string out = write("m.snapshot", "old");
-  fs::permissions(out, fs::perms::owner_read);
-  EXPECT_EQ(past({"--snapshot-out", out}).status, 0);
-  EXPECT_NE(read(out), "old");
 }
 
 TEST_F(PastTool, RefusesAFileForTwoThings) {

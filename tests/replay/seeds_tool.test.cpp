@@ -16,10 +16,8 @@
 namespace reprise::replay::seeds_tool_test {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::StartsWith;
 
 const std::string edits = REPRISE_SOURCE_DIR "/bench/traces/code-edit.jsonl";
 const std::string objects = REPRISE_SOURCE_DIR "/bench/traces/json.jsonl";
@@ -132,14 +130,6 @@ TEST_F(SeedsTool, HasOneResultForEachCategoryAndCurve) {
   EXPECT_THAT(names, ::testing::ElementsAre("all linear:0.1", "all linear:0.02", "code-edit linear:0.1",
                                             "code-edit linear:0.02"));
   EXPECT_EQ(number(rows[0], "mean_ratio"), number(rows[2], "mean_ratio")) << "the only category";
-}
-
-TEST_F(SeedsTool, DrawsTheWorstRun) {
-  const std::string text = output({edits, "--limit", "6", "--cost", "linear:0.1", "--cost", "linear:0.02",
-                                   "--cost-known", "carried", "--seeds", "2"});
-  const std::size_t first = text.find("learned curve of");
-  EXPECT_NE(first, std::string::npos);
-  EXPECT_EQ(text.find("learned curve of", first + 1), std::string::npos) << "of two lines, only one";
 }
 
 TEST_F(SeedsTool, SaysHowPassTimesComeAbout) {

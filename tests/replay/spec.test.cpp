@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/input_error.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::spec_test {
 namespace {
@@ -22,12 +22,7 @@ std::vector<std::string> texts(const std::string& spec) {
 }
 
 std::string refused(const std::string& spec) {
-  try {
-    parse_spec(spec);
-    return "accepted";
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
+  return testing::refusal([&] { return parse_spec(spec); });
 }
 
 TEST(Spec, ReadsNameAndSettings) {

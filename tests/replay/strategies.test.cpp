@@ -11,6 +11,7 @@
 #include "common/input_error.hpp"
 #include "replay/table_strategy.hpp"
 #include "support/lent_context.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::strategies_test {
 namespace {
@@ -31,12 +32,7 @@ Tokens drafted(const std::string& spec, const Tokens& context) {
 }
 
 std::string refused(const std::string& spec) {
-  try {
-    make_runs(spec);
-    return "accepted";
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
+  return testing::refusal([&] { return make_runs(spec); });
 }
 
 TEST(Strategies, CanAllBeMadeWithTheirDefaults) {

@@ -178,24 +178,6 @@ TEST_F(Tool, FitsATerminalOf80Columns) {
     EXPECT_TRUE(line.size() <= 100 || line.find(trace) != std::string::npos) << line;
 }
 
-TEST_F(Tool, CountsTheSameOnAnyNumberOfThreads) {
-  std::string text;
-  for (int i = 0; i < 40; ++i)
-    text += R"({"id":")" + std::to_string(i) + R"(","category":")" + std::to_string(i % 3) +
-            R"(","turns":[{"prompt":[1,2,3,4,1,2],"output":[)" + std::to_string(i % 4) + ",3,4,1,2," +
-            std::to_string(i % 5) + ",1,2,3,4]}]}\n";
-  const std::string trace = write("t.jsonl", text);
-  const auto counts = [&](const std::string& threads) {
-    return untimed(results({"--by-category", "--strategy", "hf", "--strategy", "ngram", "--threads", threads, "--cost",
-                            "linear:0.013", "--cost-known", "learned", trace}));
-  };
-  const std::string one = counts("1");
-  EXPECT_THAT(one, HasSubstr("speedup="));
-  EXPECT_EQ(counts("2"), one);
-  EXPECT_EQ(counts("7"), one);
-  EXPECT_EQ(counts("100"), one);
-}
-
 TEST_F(Tool, ReplaysOnceForEachCurveWhereControlWeighsCosts) {
   const std::string trace = write("t.jsonl", two_sessions);
   const auto lines = [&](const Arguments& more) {
@@ -252,13 +234,6 @@ TEST_F(Tool, DraftsByAssumedCostsWithoutTimes) {
   EXPECT_EQ(replay("assumed", "").find("cost_prior"), nullptr);
   EXPECT_GT(drafted(replay("learned", "gpu-batch-1")), drafted(replay("learned", "linear:5")));
   refuses({"--cost-known", "learned", "--cost-prior", "gpu", trace}, "--cost-prior gpu");
-}
-
-TEST_F(Tool, DraftsLessWherePassesAreDear) {
-  const tools::Json::Array all = results({"--strategy", "hf", "--control", "cost", "--cost", "linear:0", "--cost",
-                                          "linear:50", write("t.jsonl", two_sessions)});
-  ASSERT_EQ(all.size(), 2U);
-  EXPECT_GT(number(all[0], "drafted"), number(all[1], "drafted"));
 }
 
 TEST_F(Tool, CountsWhyDraftsWereCutAndHowTrueTheirClaimsWere) {

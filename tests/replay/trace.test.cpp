@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/input_error.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::trace_test {
 namespace {
@@ -26,12 +27,7 @@ Trace read(const std::string& text, std::size_t limit = unlimited) {
 }
 
 std::string refused(const std::string& text) {
-  try {
-    read(text);
-    return "accepted";
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
+  return testing::refusal([&] { return read(text); });
 }
 
 TEST(Trace, HoldsWhatTheLinesSay) {
@@ -156,14 +152,9 @@ TEST(Trace, RefusesWhatIsNoFile) {
 
 TEST(Trace, SaysThatAFileIsACostCurve) {
   const std::string curve = REPRISE_SOURCE_DIR "/bench/profiles/step-8.json";
-  for (const std::string_view option : {"--cost", "--curve"}) {
-    try {
-      static_cast<void>(read_trace(curve, unlimited, option));
-      FAIL() << "accepted";
-    } catch (const tools::InputError& error) {
-      EXPECT_EQ(error.what(), curve + " is a cost curve, not a trace; give it with " + std::string(option));
-    }
-  }
+  for (const std::string_view option : {"--cost", "--curve"})
+    EXPECT_EQ(testing::refusal([&] { return read_trace(curve, unlimited, option); }),
+              curve + " is a cost curve, not a trace; give it with " + std::string(option));
 }
 
 TEST(TracePart, IsTheLowestBitOfTheHashOfTheId) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/input_error.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::vocabulary_test {
 namespace {
@@ -15,12 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Pointee;
 
 std::string refusal(const std::string& text) {
-  try {
-    static_cast<void>(Vocabulary::parse("v.json", text));
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::refusal([&] { return Vocabulary::parse("v.json", text); });
 }
 
 TEST(Vocabulary, ReadsAnArrayOfTexts) {

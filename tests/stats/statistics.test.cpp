@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/loop/session.hpp"
-
 namespace reprise::statistics_test {
 namespace {
 
@@ -198,76 +196,6 @@ TEST(Statistics, AddUpFieldByField) {
   all += all;
   std::memcpy(words.data(), static_cast<const void*>(&all), sizeof(all));
   EXPECT_THAT(words, ::testing::Each(2U));
-}
-
-// ------------------------------------------------------------------------------------------- in a session
-
-/// Always drafts the same tokens.
-struct FixedDraft {
-  std::vector<Token> draft;
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
-  void propose(TokenSpan, Draft& out) const {
-    for (const Token token : draft) out.extend({.token = token, .source = DraftSource::external});
-  }
-};
-
-void run(Session<FixedDraft>& session, const Limits& limits, const std::vector<Token>& picks,
-         std::optional<nanoseconds> time = {}) {
-  session.propose(limits);
-  const auto pass = session.plan();
-  ASSERT_TRUE(pass);
-  ASSERT_TRUE(session.resolve(pass->ticket, TokenSpan(picks)));
-  ASSERT_TRUE(session.commit(pass->ticket, time));
-}
-
-TEST(SessionStatistics, CountWhatCommittedRoundsDid) {
-  Session<FixedDraft> session{FixedDraft{{1, 2, 3}}};
-  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
-  const Limits limits;
-  run(session, limits, {1, 2, 8}, nanoseconds(100));
-  run(session, limits, {8});
-  session.propose(limits);
-  ASSERT_TRUE(session.plan());  // never committed
-  const Statistics& counted = session.statistics();
-  EXPECT_EQ(counted.passes, 2U);
-  EXPECT_EQ(counted.tokens, 4U);
-  EXPECT_EQ(counted.from(DraftSource::external), (Statistics::Sent{6, 2}));
-  EXPECT_EQ(counted.at_depth(1), (Statistics::Sent{2, 1}));
-  EXPECT_EQ(counted.at_depth(3), (Statistics::Sent{2, 0}));
-  EXPECT_EQ(counted.pass_time, (Statistics::Time{1, 100}));
-}
-TEST(SessionStatistics, CountTheDraftingTimeThatTheCallerHasMeasured) {
-  Session<FixedDraft> session{FixedDraft{{1}}};
-  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
-  session.add_drafting_time(nanoseconds(40));
-  run(session, Limits{}, {8});
-  session.add_drafting_time(nanoseconds(2));
-  EXPECT_EQ(session.statistics().drafting_time, (Statistics::Time{2, 42}));
-}
-TEST(SessionStatistics, LoseTheTokensThatAreCutAndKeepTheWork) {
-  Session<FixedDraft> session{FixedDraft{{1, 2, 3}}};
-  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
-  run(session, Limits{}, {1, 2, 8});
-  const Statistics before = session.statistics();
-  ASSERT_TRUE(session.truncate(2));
-  Statistics expected = before;
-  expected.tokens = 1;
-  EXPECT_EQ(session.statistics(), expected);
-  EXPECT_EQ(session.statistics().passes_saved(), 0);
-}
-TEST(SessionStatistics, BeginAnewWithATurnAndAreCopiedByAFork) {
-  Session<FixedDraft> session{FixedDraft{{1, 2, 3}}};
-  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
-  run(session, Limits{}, {1, 2, 8});
-  auto fork = session.fork();
-  ASSERT_TRUE(fork);
-  EXPECT_EQ(fork->statistics(), session.statistics());
-  ASSERT_TRUE(session.append(std::vector<Token>{5}));
-  EXPECT_EQ(session.statistics(), Statistics{});
-  EXPECT_EQ(fork->statistics().tokens, 3U);
 }
 
 }  // namespace

@@ -10,8 +10,6 @@
 
 // NOLINTBEGIN: the names are llama.cpp's
 #define LLAMA_DEFAULT_SEED 0xFFFFFFFF
-#define LLAMA_TOKEN_NULL -1
-#define LLAMA_STATE_SEQ_FLAGS_NONE 0
 #define LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY 1
 
 extern "C" {
@@ -53,41 +51,23 @@ typedef struct llama_token_data_array {
 typedef struct llama_batch {
   int32_t n_tokens;
   llama_token* token;
-  float* embd;
   llama_pos* pos;
   int32_t* n_seq_id;
   llama_seq_id** seq_id;
   int8_t* logits;
 } llama_batch;
 
-enum llama_flash_attn_type {
-  LLAMA_FLASH_ATTN_TYPE_AUTO = -1,
-  LLAMA_FLASH_ATTN_TYPE_DISABLED = 0,
-  LLAMA_FLASH_ATTN_TYPE_ENABLED = 1,
-};
-typedef bool (*llama_progress_callback)(float progress, void* user_data);
 struct llama_model_params {
   int32_t n_gpu_layers;
-  llama_progress_callback progress_callback;
-  void* progress_callback_user_data;
-  bool vocab_only;
-  bool check_tensors;
 };
 struct llama_context_params {
   uint32_t n_ctx;
   uint32_t n_batch;
   uint32_t n_ubatch;
   uint32_t n_seq_max;
-  uint32_t n_rs_seq;
-  uint32_t n_outputs_max;
-  uint32_t n_outputs_max_per_seq;
   int32_t n_threads;
   int32_t n_threads_batch;
-  enum llama_flash_attn_type flash_attn_type;
-  bool embeddings;
-  bool offload_kqv;
   bool no_perf;
-  bool op_offload;
   bool swa_full;
   bool kv_unified;
 };
@@ -109,7 +89,6 @@ void llama_log_set(ggml_log_callback log_callback, void* user_data);
 struct llama_model* llama_model_load_from_file(const char* path_model, struct llama_model_params params);
 void llama_model_free(struct llama_model* model);
 const struct llama_vocab* llama_model_get_vocab(const struct llama_model* model);
-int32_t llama_model_n_swa(const struct llama_model* model);
 int32_t llama_model_desc(const struct llama_model* model, char* buf, size_t buf_size);
 const char* llama_model_chat_template(const struct llama_model* model, const char* name);
 bool llama_model_has_encoder(const struct llama_model* model);
@@ -126,14 +105,12 @@ uint32_t llama_n_ctx_seq(const struct llama_context* ctx);
 uint32_t llama_n_batch(const struct llama_context* ctx);
 uint32_t llama_n_ubatch(const struct llama_context* ctx);
 uint32_t llama_n_seq_max(const struct llama_context* ctx);
-uint32_t llama_n_rs_seq(const struct llama_context* ctx);
 void llama_synchronize(struct llama_context* ctx);
 
 void llama_memory_clear(llama_memory_t mem, bool data);
 bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
 void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0,
                          llama_pos p1);
-void llama_memory_seq_keep(llama_memory_t mem, llama_seq_id seq_id);
 llama_pos llama_memory_seq_pos_min(llama_memory_t mem, llama_seq_id seq_id);
 llama_pos llama_memory_seq_pos_max(llama_memory_t mem, llama_seq_id seq_id);
 
@@ -150,22 +127,15 @@ float* llama_get_logits_ith(struct llama_context* ctx, int32_t i);
 
 int32_t llama_vocab_n_tokens(const struct llama_vocab* vocab);
 bool llama_vocab_is_eog(const struct llama_vocab* vocab, llama_token token);
-llama_token llama_vocab_bos(const struct llama_vocab* vocab);
-llama_token llama_vocab_eos(const struct llama_vocab* vocab);
 int32_t llama_tokenize(const struct llama_vocab* vocab, const char* text, int32_t text_len, llama_token* tokens,
                        int32_t n_tokens_max, bool add_special, bool parse_special);
 int32_t llama_token_to_piece(const struct llama_vocab* vocab, llama_token token, char* buf, int32_t length,
                              int32_t lstrip, bool special);
-int32_t llama_detokenize(const struct llama_vocab* vocab, const llama_token* tokens, int32_t n_tokens, char* text,
-                         int32_t text_len_max, bool remove_special, bool unparse_special);
 int32_t llama_chat_apply_template(const char* tmpl, const struct llama_chat_message* chat, size_t n_msg, bool add_ass,
                                   char* buf, int32_t length);
 
-void llama_sampler_accept(struct llama_sampler* smpl, llama_token token);
 void llama_sampler_apply(struct llama_sampler* smpl, llama_token_data_array* cur_p);
-void llama_sampler_reset(struct llama_sampler* smpl);
 struct llama_sampler* llama_sampler_clone(const struct llama_sampler* smpl);
-void llama_sampler_copy(const struct llama_sampler* src, struct llama_sampler* dst);
 void llama_sampler_free(struct llama_sampler* smpl);
 struct llama_sampler* llama_sampler_chain_init(struct llama_sampler_chain_params params);
 void llama_sampler_chain_add(struct llama_sampler* chain, struct llama_sampler* smpl);
@@ -175,8 +145,6 @@ struct llama_sampler* llama_sampler_init_top_k(int32_t k);
 struct llama_sampler* llama_sampler_init_top_p(float p, size_t min_keep);
 struct llama_sampler* llama_sampler_init_min_p(float p, size_t min_keep);
 struct llama_sampler* llama_sampler_init_temp(float t);
-struct llama_sampler* llama_sampler_init_penalties(int32_t n_vocab, int32_t penalty_last_n, float penalty_repeat,
-                                                   float penalty_freq, float penalty_present);
 struct llama_sampler* llama_sampler_init_grammar(const struct llama_vocab* vocab, const char* grammar_str,
                                                  const char* grammar_root);
 llama_token llama_sampler_sample(struct llama_sampler* smpl, struct llama_context* ctx, int32_t idx);

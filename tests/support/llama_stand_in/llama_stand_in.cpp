@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,35 +21,20 @@ using namespace reprise::llama_stand_in;
 
 /// The memory of a context: the tokens of all its sequences.
 struct llama_memory_i {
-  std::optional<KvCache> full;
-  std::optional<KvCache> window;
-  std::optional<RecurrentStates> recurrent;
-  std::size_t sequences = 0;
+  std::optional<KvCache> cache;  // none: states
+  std::vector<RecurrentState> states;
 
   bool remove(llama_seq_id sequence, Range range) {
     if (settings().fault == Fault::rollback_refused && !range.all()) return false;
-    if (settings().fault == Fault::rollback_keeps_one && range.first > 0) ++range.first;
-    if (recurrent && !recurrent->remove(sequence, range)) return false;
-    if (full) full->remove(sequence, range);
-    if (window) window->remove(sequence, range);
+    if (!cache) return states[at(sequence)].remove(range);
+    cache->remove(sequence, range);
     return true;
   }
   void copy(llama_seq_id from, llama_seq_id to, Range range) {
-    if (settings().fault == Fault::copy_does_nothing) return;
-    if (settings().fault == Fault::copy_forgets_last) range.end = std::min(range.end, highest(from));
-    if (full) full->copy(from, to, range);
-    if (window) window->copy(from, to, range);
-    if (recurrent) recurrent->copy(from, to);
-  }
-  [[nodiscard]] llama_pos lowest(llama_seq_id sequence) const {
-    if (window) return window->lowest(sequence);
-    if (!full) return recurrent->position(sequence);
-    return recurrent ? std::max(full->lowest(sequence), recurrent->position(sequence)) : full->lowest(sequence);
+    if (settings().fault != Fault::copy_does_nothing && cache) cache->copy(from, to, range);
   }
   [[nodiscard]] llama_pos highest(llama_seq_id sequence) const {
-    if (window) return window->highest(sequence);
-    if (!full) return recurrent->position(sequence);
-    return recurrent ? std::min(full->highest(sequence), recurrent->position(sequence)) : full->highest(sequence);
+    return cache ? cache->highest(sequence) : states[at(sequence)].pos;
   }
 };
 
@@ -67,81 +52,29 @@ namespace {
 
 constexpr std::uint32_t padded(std::uint32_t size) { return (size + 255) / 256 * 256; }
 
-std::vector<Row> rows_of(const llama_context& context, const llama_batch& batch) {
+std::vector<Row> rows_of(const llama_batch& batch) {
   std::vector<Row> rows;
-  std::vector<llama_pos> next;
-  for (std::size_t s = 0; s < context.memory->sequences; ++s)
-    next.push_back(context.memory->highest(static_cast<llama_seq_id>(s)) + 1);
   for (std::int32_t i = 0; i < batch.n_tokens; ++i) {
-    Row row;
-    row.token = batch.token[i];
-    std::set<llama_seq_id> sequences = {0};
-    if (batch.seq_id != nullptr)
-      sequences = {batch.seq_id[i], batch.seq_id[i] + (batch.n_seq_id ? batch.n_seq_id[i] : 1)};
-    expects(!sequences.empty(), "n_seq_id > 0");
-    row.sequences.assign(sequences.begin(), sequences.end());
-    row.pos =
-        batch.pos != nullptr ? batch.pos[i] : next[static_cast<std::size_t>(batch.seq_id ? batch.seq_id[i][0] : 0)]++;
-    row.output = batch.logits != nullptr ? batch.logits[i] != 0 : i + 1 == batch.n_tokens;
-    rows.push_back(std::move(row));
+    expects(batch.n_seq_id[i] > 0, "n_seq_id > 0");
+    const std::vector<llama_seq_id> sequences(batch.seq_id[i], batch.seq_id[i] + batch.n_seq_id[i]);
+    rows.push_back({batch.token[i], batch.pos[i], sequences, batch.logits[i] != 0});
   }
   return rows;
 }
 
 /// Returns the reason why the rows are not a valid batch, or an empty string.
 std::string refusal(const llama_context& context, std::span<const Row> rows) {
-  const llama_memory_i& memory = *context.memory;
-  std::array<std::set<llama_pos>, most_sequences> positions;
-  std::array<Sequences, most_sequences> together;
-  std::array<llama_pos, most_sequences> last{};
-  last.fill(-1);
-  for (Sequences& all : together) all.set();
+  std::map<llama_seq_id, llama_pos> last;
   for (const Row& row : rows) {
     if (!context.model->vocab.has(row.token)) return "invalid token = " + std::to_string(row.token);
     for (const llama_seq_id sequence : row.sequences) {
-      if (sequence < 0 || static_cast<std::size_t>(sequence) >= memory.sequences)
+      if (sequence < 0 || at(sequence) >= context.params.n_seq_max)
         return "invalid seq_id = " + std::to_string(sequence);
-      positions[static_cast<std::size_t>(sequence)].insert(row.pos);
-    }
-  }
-  for (std::size_t s = 0; s < memory.sequences; ++s) {
-    if (positions[s].empty()) continue;
-    const llama_pos highest = memory.highest(static_cast<llama_seq_id>(s));
-    const llama_pos first = *positions[s].begin();
-    const llama_pos end = *positions[s].rbegin();
-    if (highest >= 0 && first != highest + 1)
-      return "it is required that the sequence positions remain consecutive: Y = X + 1, X = " +
-             std::to_string(highest) + ", Y = " + std::to_string(first);
-    if (end - first + 1 > static_cast<llama_pos>(positions[s].size()))
-      return "sequence " + std::to_string(s) + " positions are not continuous";
-  }
-  for (const Row& row : rows)
-    for (const llama_seq_id sequence : row.sequences)
-      if (memory.lowest(sequence) != memory.lowest(row.sequences.front()) ||
-          memory.highest(sequence) != memory.highest(row.sequences.front()))
-        return "sequence " + std::to_string(sequence) + " is coupled in the batch, but has diverged";
-  for (const Row& row : rows) {
-    Sequences own;
-    for (const llama_seq_id sequence : row.sequences) own.set(static_cast<std::size_t>(sequence));
-    for (const llama_seq_id sequence : row.sequences) {
-      const auto s = static_cast<std::size_t>(sequence);
-      if ((together[s] &= own).none())
-        return "sequence " + std::to_string(s) + " belongs to incompatible sequence sets";
-      if (row.pos < last[s]) return "sequence " + std::to_string(s) + " positions are decreasing";
-      last[s] = row.pos;
+      llama_pos& position = last.try_emplace(sequence, context.memory->highest(sequence)).first->second;
+      if (row.pos != ++position) return "sequence " + std::to_string(sequence) + " positions are not continuous";
     }
   }
   return {};
-}
-
-/// Places each part of a batch in cells. Changes the cache only if all parts fit.
-bool place(std::optional<KvCache>& cache, std::span<const Row> rows, std::size_t part) {
-  if (!cache) return true;
-  KvCache trial = *cache;
-  std::vector<std::size_t> cells;
-  for (std::size_t i = 0; i < rows.size(); i += part)
-    if (!trial.place(rows.subspan(i, std::min(part, rows.size() - i)), cells)) return false;
-  return true;
 }
 
 /// Computes the scores of the next token. The last two tokens have the most weight, so text repeats itself. All tokens
@@ -167,27 +100,18 @@ void score(const llama_context& context, std::uint64_t seen, llama_token token, 
 
 void run(llama_context& context, std::span<const Row> rows, std::size_t batch_rows, float*& scores) {
   llama_memory_i& memory = *context.memory;
-  std::vector<std::uint64_t> seen(rows.size(), 0);
-  std::vector<std::pair<llama_token, llama_token>> last(rows.size());
-  std::vector<std::uint64_t> part;
-  std::vector<std::size_t> cells;
-  for (auto* cache : {&memory.full, &memory.window}) {
-    if (!*cache) continue;
-    expects((*cache)->place(rows, cells), "a slot that was found is there");
-    (*cache)->run(rows, cells, part);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      seen[i] = mix(seen[i], part[i]);
-      last[i] = {rows[i].token, (*cache)->before(rows[i])};
-    }
-  }
-  for (std::size_t i = 0; memory.recurrent && i < rows.size(); ++i) {
-    const RecurrentStates::State& state = memory.recurrent->advance(rows[i]);
-    seen[i] = mix(seen[i], state.hash);
-    last[i] = {state.token, state.before};
-  }
+  std::vector<std::uint64_t> seen;
+  if (memory.cache) memory.cache->run(rows, seen);
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    RecurrentState state;
+    if (memory.cache) {
+      state = {rows[i].pos, rows[i].token, memory.cache->before(rows[i]), seen[i]};
+    } else {
+      memory.states[at(rows[i].sequences.front())].advance(rows[i]);
+      state = memory.states[at(rows[i].sequences.front())];
+    }
     if (!rows[i].output) continue;
-    score(context, seen[i], last[i].first, last[i].second, batch_rows, scores);
+    score(context, state.hash, state.token, state.before, batch_rows, scores);
     scores += context.model->vocab.size;
   }
 }
@@ -195,19 +119,13 @@ void run(llama_context& context, std::span<const Row> rows, std::size_t batch_ro
 std::int32_t decode(llama_context& context, const llama_batch& batch) {
   Settings& set = settings();
   ++set.decodes;
-  if (batch.n_tokens <= 0 || batch.token == nullptr) return -1;
-  const std::vector<Row> rows = rows_of(context, batch);
+  const std::vector<Row> rows = rows_of(batch);
   if (const std::string why = refusal(context, rows); !why.empty()) return log_error("llama_decode: " + why), -1;
   expects(rows.size() <= context.params.n_batch, "n_tokens_all <= cparams.n_batch");
   const bool fails = set.failing_decode == set.decodes;
-  if (fails && set.failure == -1) return -1;
+  if (fails && (set.failure == -1 || set.failure == 1)) return set.failure;
   llama_memory_i& memory = *context.memory;
-  bool fits = !fails || set.failure != 1;
-  // Sequences that share rows need a unified cache and no state of their own.
-  for (const Row& row : rows)
-    fits = fits && (row.sequences.size() == 1 || (context.params.kv_unified && !memory.recurrent));
-  const std::size_t part = context.params.n_ubatch;
-  if (!fits || !place(memory.full, rows, part) || !place(memory.window, rows, part)) return 1;
+  if (memory.cache && !memory.cache->has_room(rows.size())) return 1;
 
   set.rows += rows.size();
   context.output_rows.assign(rows.size(), -1);
@@ -217,7 +135,7 @@ std::int32_t decode(llama_context& context, const llama_batch& batch) {
   const auto vocabulary = static_cast<std::size_t>(context.model->vocab.size);
   context.logits = std::make_unique<float[]>(static_cast<std::size_t>(context.outputs) * vocabulary);
   float* scores = context.logits.get();
-  if (memory.recurrent) memory.recurrent->begin_batch();
+  const std::size_t part = context.params.n_ubatch;
   for (std::size_t i = 0; i < rows.size(); i += part) {
     const auto here = std::span(rows).subspan(i, std::min(part, rows.size() - i));
     run(context, here, rows.size(), scores);
@@ -232,27 +150,7 @@ std::int32_t decode(llama_context& context, const llama_batch& batch) {
   return 0;
 }
 
-std::vector<std::uint8_t> state_of(const llama_context& context, llama_seq_id sequence, llama_state_seq_flags flags) {
-  constexpr std::uint32_t magic = 0x57A4D114;
-  std::vector<std::uint8_t> bytes;
-  Writer writer(bytes);
-  writer.write(magic);
-  const llama_memory_i& memory = *context.memory;
-  const bool partial = (flags & LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != 0;
-  if (memory.full && !(partial && (memory.window || memory.recurrent))) memory.full->write(writer, sequence);
-  if (memory.window) memory.window->write(writer, sequence);
-  if (memory.recurrent) memory.recurrent->write(writer, sequence);
-  return bytes;
-}
-
 }  // namespace
-
-namespace reprise::llama_stand_in {
-std::size_t used_cells(const llama_context* context) {
-  const llama_memory_i& memory = *context->memory;
-  return memory.full ? memory.full->used() : 0;
-}
-}  // namespace reprise::llama_stand_in
 
 llama_context_params llama_context_default_params() {
   llama_context_params params = {};
@@ -260,10 +158,8 @@ llama_context_params llama_context_default_params() {
   params.n_batch = 2048;
   params.n_ubatch = 512;
   params.n_seq_max = 1;
-  params.n_outputs_max_per_seq = 1;
   params.n_threads = params.n_threads_batch = 4;
-  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_AUTO;
-  params.offload_kqv = params.no_perf = params.op_offload = params.swa_full = true;
+  params.no_perf = params.swa_full = true;
   return params;
 }
 llama_context* llama_init_from_model(llama_model* model, llama_context_params params) {
@@ -280,20 +176,13 @@ llama_context* llama_init_from_model(llama_model* model, llama_context_params pa
   params.n_ctx = padded(params.n_ctx);
   context->size_of_sequence = params.kv_unified ? params.n_ctx : padded(params.n_ctx / params.n_seq_max);
   if (!params.kv_unified) params.n_ctx = context->size_of_sequence * params.n_seq_max;
-  if (!model->text.rollback || !model->recurs()) params.n_rs_seq = 0;
   context->params = params;
 
   auto memory = std::make_unique<llama_memory_i>();
-  const std::size_t sequences = memory->sequences = params.n_seq_max;
-  const std::uint32_t cells = context->size_of_sequence;
-  if (model->attends()) memory->full.emplace(cells, sequences, params.kv_unified, 0);
-  if (model->slides()) {
-    const auto window = static_cast<std::uint32_t>(model->text.window);
-    const std::uint32_t least = window * (params.kv_unified ? params.n_seq_max : 1) + params.n_ubatch;
-    memory->window.emplace(params.swa_full ? cells : padded(std::min(cells, least)), sequences, params.kv_unified,
-                           model->text.window);
-  }
-  if (model->recurs()) memory->recurrent.emplace(sequences, params.n_rs_seq);
+  if (model->text.kind == "recurrent")
+    memory->states.resize(params.n_seq_max);
+  else
+    memory->cache.emplace(params.n_ctx);
   context->memory = std::move(memory);
   ++settings().contexts;
   return context.release();
@@ -311,75 +200,50 @@ std::uint32_t llama_n_ctx_seq(const llama_context* ctx) { return ctx->size_of_se
 std::uint32_t llama_n_batch(const llama_context* ctx) { return ctx->params.n_batch; }
 std::uint32_t llama_n_ubatch(const llama_context* ctx) { return ctx->params.n_ubatch; }
 std::uint32_t llama_n_seq_max(const llama_context* ctx) { return ctx->params.n_seq_max; }
-std::uint32_t llama_n_rs_seq(const llama_context* ctx) { return ctx->params.n_rs_seq; }
 void llama_synchronize(llama_context*) {}
 
 void llama_memory_clear(llama_memory_t mem, bool) {
-  if (mem == nullptr) return;
-  if (mem->full) mem->full->clear();
-  if (mem->window) mem->window->clear();
-  if (mem->recurrent) mem->recurrent->clear();
+  if (mem->cache) mem->cache->clear();
+  mem->states.assign(mem->states.size(), {});
 }
 bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
-  return mem == nullptr || mem->remove(seq_id, Range(p0, p1));
+  return mem->remove(seq_id, Range(p0, p1));
 }
 void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0,
                          llama_pos p1) {
-  if (mem != nullptr) mem->copy(seq_id_src, seq_id_dst, Range(p0, p1));
+  mem->copy(seq_id_src, seq_id_dst, Range(p0, p1));
 }
-void llama_memory_seq_keep(llama_memory_t mem, llama_seq_id seq_id) {
-  if (mem == nullptr) return;
-  if (mem->full) mem->full->keep(seq_id);
-  if (mem->window) mem->window->keep(seq_id);
-  if (mem->recurrent) mem->recurrent->keep(seq_id);
-}
+// No window moves on, so a sequence begins at 0.
 llama_pos llama_memory_seq_pos_min(llama_memory_t mem, llama_seq_id seq_id) {
-  return mem == nullptr ? -1 : mem->lowest(seq_id);
+  return std::min(0, mem->highest(seq_id));
 }
-llama_pos llama_memory_seq_pos_max(llama_memory_t mem, llama_seq_id seq_id) {
-  return mem == nullptr ? -1 : mem->highest(seq_id);
-}
+llama_pos llama_memory_seq_pos_max(llama_memory_t mem, llama_seq_id seq_id) { return mem->highest(seq_id); }
 
-std::size_t llama_state_seq_get_size_ext(llama_context* ctx, llama_seq_id seq_id, llama_state_seq_flags flags) {
-  return state_of(*ctx, seq_id, flags).size();
+// Only recurrent models save states.
+std::size_t llama_state_seq_get_size_ext(llama_context* ctx, llama_seq_id, llama_state_seq_flags) {
+  return ctx->memory->cache ? 0 : sizeof(RecurrentState);
 }
 std::size_t llama_state_seq_get_data_ext(llama_context* ctx, std::uint8_t* dst, std::size_t size, llama_seq_id seq_id,
-                                         llama_state_seq_flags flags) {
-  const std::vector<std::uint8_t> bytes = state_of(*ctx, seq_id, flags);
-  if (size < bytes.size() || settings().fault == Fault::state_not_saved) return 0;
-  std::copy(bytes.begin(), bytes.end(), dst);
-  return bytes.size();
+                                         llama_state_seq_flags) {
+  if (size < sizeof(RecurrentState) || settings().fault == Fault::state_not_saved) return 0;
+  std::memcpy(dst, &ctx->memory->states[at(seq_id)], sizeof(RecurrentState));
+  return sizeof(RecurrentState);
 }
 std::size_t llama_state_seq_set_data_ext(llama_context* ctx, const std::uint8_t* src, std::size_t size,
-                                         llama_seq_id dest_seq_id, llama_state_seq_flags flags) {
-  if (settings().fault == Fault::state_is_stale) return size;
-  Reader reader(std::span(src, size));
-  std::uint32_t magic = 0;
-  const std::vector<std::uint8_t> like = state_of(*ctx, dest_seq_id, flags);
-  if (!reader.read(magic) || !std::equal(src, src + sizeof(magic), like.begin())) return 0;
-  llama_memory_i& memory = *ctx->memory;
-  const bool partial = (flags & LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != 0;
-  bool done = settings().fault != Fault::state_not_restored;
-  if (memory.full && !(partial && (memory.window || memory.recurrent)))
-    done = memory.full->read(reader, dest_seq_id) && done;
-  if (memory.window) done = memory.window->read(reader, dest_seq_id) && done;
-  if (memory.recurrent) done = memory.recurrent->read(reader, dest_seq_id) && done;
-  if (done) return size - reader.left();
-  if (memory.full && !partial) memory.full->remove(dest_seq_id, Range(-1, -1));
-  if (memory.window) memory.window->remove(dest_seq_id, Range(-1, -1));
-  if (memory.recurrent) memory.recurrent->remove(dest_seq_id, Range(-1, -1));
-  return 0;
+                                         llama_seq_id dest_seq_id, llama_state_seq_flags) {
+  RecurrentState& state = ctx->memory->states[at(dest_seq_id)];
+  state = {};
+  if (size < sizeof(state) || settings().fault == Fault::state_not_restored) return 0;
+  std::memcpy(&state, src, sizeof(state));
+  return sizeof(state);
 }
 
-llama_batch llama_batch_init(std::int32_t n_tokens, std::int32_t embd, std::int32_t n_seq_max) {
+llama_batch llama_batch_init(std::int32_t n_tokens, std::int32_t, std::int32_t n_seq_max) {
   // Not initialised, so that sanitizers see reads of it.
   const auto count = static_cast<std::size_t>(n_tokens);
   const auto array = [&](std::size_t size) { return std::malloc(std::max<std::size_t>(1, count * size)); };
   llama_batch batch = {};
-  if (embd > 0)
-    batch.embd = static_cast<float*>(array(sizeof(float) * static_cast<std::size_t>(embd)));
-  else
-    batch.token = settings().fault == Fault::no_batch ? nullptr : static_cast<llama_token*>(array(sizeof(llama_token)));
+  batch.token = settings().fault == Fault::no_batch ? nullptr : static_cast<llama_token*>(array(sizeof(llama_token)));
   batch.pos = static_cast<llama_pos*>(array(sizeof(llama_pos)));
   batch.n_seq_id = static_cast<std::int32_t*>(array(sizeof(std::int32_t)));
   batch.seq_id = static_cast<llama_seq_id**>(std::malloc(sizeof(llama_seq_id*) * (count + 1)));
@@ -392,7 +256,6 @@ llama_batch llama_batch_init(std::int32_t n_tokens, std::int32_t embd, std::int3
 }
 void llama_batch_free(llama_batch batch) {
   std::free(batch.token);
-  std::free(batch.embd);
   std::free(batch.pos);
   std::free(batch.n_seq_id);
   if (batch.seq_id != nullptr)
@@ -406,13 +269,10 @@ std::int32_t llama_decode(llama_context* ctx, llama_batch batch) {
   return answer;
 }
 float* llama_get_logits_ith(llama_context* ctx, std::int32_t i) {
-  std::int32_t output = -1;
-  if (i < 0)
-    output = ctx->outputs + i;
-  else if (static_cast<std::size_t>(i) < ctx->output_rows.size())
-    output = ctx->output_rows[static_cast<std::size_t>(i)];
   if (settings().fault == Fault::no_logits) return nullptr;
-  if (ctx->logits == nullptr || output < 0 || output >= ctx->outputs) {
+  const auto row = static_cast<std::size_t>(i);
+  const std::int32_t output = row < ctx->output_rows.size() ? ctx->output_rows[row] : -1;
+  if (ctx->logits == nullptr || output < 0) {
     log_error("llama_get_logits_ith: invalid logits id " + std::to_string(i));
     return nullptr;
   }

@@ -31,9 +31,9 @@ constexpr const char* chatml =
     "'\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
 bool valid(const ModelText& text) {
-  const auto known = {"attention", "recurrent", "hybrid", "window", "encoder"};
+  const auto known = {"attention", "recurrent", "encoder"};
   const auto templates = {"chatml", "none", "other"};
-  return text.vocabulary >= llama_vocab::smallest && text.window > 0 && text.context > 0 &&
+  return text.vocabulary >= llama_vocab::smallest && text.context > 0 &&
          std::count(known.begin(), known.end(), text.kind) == 1 &&
          std::count(templates.begin(), templates.end(), text.chat_template) == 1;
 }
@@ -49,16 +49,12 @@ std::optional<ModelText> parse(std::istream& file) {
       words >> text.vocabulary;
     } else if (key == "kind") {
       words >> text.kind;
-    } else if (key == "window") {
-      words >> text.window;
     } else if (key == "context") {
       words >> text.context;
     } else if (key == "template") {
       words >> text.chat_template;
     } else if (key == "seed") {
       words >> text.seed;
-    } else if (key == "rollback") {
-      words >> text.rollback;
     } else if (key == "eos") {
       words >> text.eos;
     } else {
@@ -95,9 +91,8 @@ void fail(const char* assertion) {
 
 std::string ModelText::text() const {
   std::ostringstream out;
-  out << "llama-stand-in 1\nvocabulary " << vocabulary << "\nkind " << kind << "\nwindow " << window << "\ncontext "
-      << context << "\ntemplate " << chat_template << "\nseed " << seed << "\nrollback " << rollback << "\neos " << eos
-      << '\n';
+  out << "llama-stand-in 1\nvocabulary " << vocabulary << "\nkind " << kind << "\ncontext " << context << "\ntemplate "
+      << chat_template << "\nseed " << seed << "\neos " << eos << '\n';
   return out.str();
 }
 llama_model* make_model(const ModelText& text) {
@@ -124,17 +119,15 @@ void ggml_backend_load_all() {}
 const char* llama_version() { return "stand-in"; }
 void llama_backend_init() {}
 void llama_log_set(ggml_log_callback callback, void* user_data) { log() = {callback, user_data}; }
-llama_model_params llama_model_default_params() { return {-1, nullptr, nullptr, false, false}; }
+llama_model_params llama_model_default_params() { return {-1}; }
 
-llama_model* llama_model_load_from_file(const char* path, llama_model_params params) {
+llama_model* llama_model_load_from_file(const char* path, llama_model_params) {
   std::ifstream file(path);
   const auto text = file ? parse(file) : std::nullopt;
   if (!text) {
     log_error(std::string("llama_model_load_from_file: failed to load model '") + path + '\'');
     return nullptr;
   }
-  if (params.progress_callback != nullptr && !params.progress_callback(1, params.progress_callback_user_data))
-    return nullptr;
   return make_model(*text);
 }
 void llama_model_free(llama_model* model) {
@@ -143,7 +136,6 @@ void llama_model_free(llama_model* model) {
   delete model;
 }
 const llama_vocab* llama_model_get_vocab(const llama_model* model) { return &model->vocab; }
-std::int32_t llama_model_n_swa(const llama_model* model) { return model->slides() ? model->text.window : 0; }
 std::int32_t llama_model_desc(const llama_model* model, char* buffer, std::size_t size) {
   return std::snprintf(buffer, size, "stand-in %s %d", model->text.kind.c_str(), static_cast<int>(model->vocab.size));
 }
@@ -154,14 +146,12 @@ const char* llama_model_chat_template(const llama_model* model, const char* name
 bool llama_model_has_encoder(const llama_model* model) { return model->text.kind == "encoder"; }
 bool llama_model_has_decoder(const llama_model* model) { return model->text.kind != "encoder"; }
 bool llama_model_is_recurrent(const llama_model* model) { return model->text.kind == "recurrent"; }
-bool llama_model_is_hybrid(const llama_model* model) { return model->text.kind == "hybrid"; }
+bool llama_model_is_hybrid(const llama_model*) { return false; }
 
 std::int32_t llama_vocab_n_tokens(const llama_vocab* vocab) { return vocab->size; }
 bool llama_vocab_is_eog(const llama_vocab*, llama_token token) {
   return token == llama_vocab::end || token == llama_vocab::turn_ends;
 }
-llama_token llama_vocab_bos(const llama_vocab*) { return llama_vocab::begin; }
-llama_token llama_vocab_eos(const llama_vocab*) { return llama_vocab::end; }
 
 std::int32_t llama_tokenize(const llama_vocab* vocab, const char* text, std::int32_t text_len, llama_token* tokens,
                             std::int32_t n_tokens_max, bool add_special, bool parse_special) {
@@ -189,20 +179,9 @@ std::int32_t llama_tokenize(const llama_vocab* vocab, const char* text, std::int
   return static_cast<std::int32_t>(all.size());
 }
 std::int32_t llama_token_to_piece(const llama_vocab* vocab, llama_token token, char* buf, std::int32_t length,
-                                  std::int32_t lstrip, bool special) {
+                                  std::int32_t, bool special) {
   expects(vocab->has(token), "token < n_tokens");
-  std::string piece = vocab->piece(token, special);
-  for (; lstrip > 0 && piece.starts_with(' '); --lstrip) piece.erase(0, 1);
-  return copy_out(piece, buf, length);
-}
-std::int32_t llama_detokenize(const llama_vocab* vocab, const llama_token* tokens, std::int32_t n_tokens, char* text,
-                              std::int32_t text_len_max, bool remove_special, bool unparse_special) {
-  std::string all;
-  for (std::int32_t i = 0; i < n_tokens; ++i) {
-    expects(vocab->has(tokens[i]), "token < n_tokens");
-    if (!(remove_special && i == 0 && tokens[i] == llama_vocab::begin)) all += vocab->piece(tokens[i], unparse_special);
-  }
-  return copy_out(all, text, text_len_max);
+  return copy_out(vocab->piece(token, special), buf, length);
 }
 
 std::int32_t llama_chat_apply_template(const char* tmpl, const llama_chat_message* chat, std::size_t n_msg,

@@ -52,8 +52,4 @@ struct llama_vocab {  // NOLINT(readability-identifier-naming)
 struct llama_model {  // NOLINT(readability-identifier-naming)
   reprise::llama_stand_in::ModelText text;
   llama_vocab vocab;
-
-  [[nodiscard]] bool attends() const { return text.kind != "recurrent"; }
-  [[nodiscard]] bool recurs() const { return text.kind == "recurrent" || text.kind == "hybrid"; }
-  [[nodiscard]] bool slides() const { return text.kind == "window"; }
 };

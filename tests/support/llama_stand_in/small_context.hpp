@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "llama.h"
 #include "stand_in.hpp"
@@ -46,33 +45,6 @@ class SmallContext {
   };
   std::unique_ptr<llama_model, Free> model_;
   std::unique_ptr<llama_context, Free> context_;
-};
-
-/// Rows for llama_decode().
-class Rows {
- public:
-  Rows& add(llama_token token, llama_pos pos, std::vector<llama_seq_id> sequences = {0}, bool logits = true) {
-    tokens_.push_back(token);
-    positions_.push_back(pos);
-    counts_.push_back(static_cast<std::int32_t>(sequences.size()));
-    sequences_.push_back(std::move(sequences));
-    logits_.push_back(logits ? 1 : 0);
-    return *this;
-  }
-  std::int32_t decode(const SmallContext& context) {
-    ids_.clear();
-    for (auto& sequences : sequences_) ids_.push_back(sequences.data());
-    return llama_decode(context.get(), {static_cast<std::int32_t>(tokens_.size()), tokens_.data(), nullptr,
-                                        positions_.data(), counts_.data(), ids_.data(), logits_.data()});
-  }
-
- private:
-  std::vector<llama_token> tokens_;
-  std::vector<llama_pos> positions_;
-  std::vector<std::int32_t> counts_;
-  std::vector<std::vector<llama_seq_id>> sequences_;
-  std::vector<llama_seq_id*> ids_;
-  std::vector<std::int8_t> logits_;
 };
 
 }  // namespace reprise::llama_stand_in

@@ -11,23 +11,16 @@
 ///
 /// A model is a text file: the line `llama-stand-in 1`, then any of these lines:
 /// * vocabulary 300    number of tokens; 260 or more represent every text (4 control tokens, 256 bytes, words)
-/// * kind attention    or recurrent, hybrid, window (sliding and full layers), encoder (no memory)
-/// * window 16         tokens that a row of a sliding window sees, itself included
+/// * kind attention    or recurrent (one state for each sequence), encoder (no memory)
 /// * context 4096      the trained context, used if llama_context_params::n_ctx is 0
 /// * template chatml   or none, or other: one that llama_chat_apply_template() does not know
 /// * seed 1            seed of the weights
-/// * rollback 1        a recurrent model that keeps states for llama_context_params::n_rs_seq
 /// * eos 0             added to the logit of the token that ends a text; less than -50: never ends
 namespace reprise::llama_stand_in {
 
 /// The faults of real engines, and behaviour that users call a fault.
 enum class Fault : std::uint8_t {
   none,
-  rollback_keeps_one,  ///< llama_memory_seq_rm() keeps the first position of the range
-  copy_forgets_last,   ///< llama_memory_seq_cp() leaves out the last position
-  siblings_visible,    ///< rows see all rows before them, even those of other sequences
-  state_is_stale,      ///< llama_state_seq_set_data_ext() reports success and does nothing
-  clone_forgets,       ///< llama_sampler_clone() returns a sampler that has accepted nothing
   state_not_saved,     ///< llama_state_seq_get_data_ext() returns 0
   state_not_restored,  ///< llama_state_seq_set_data_ext() returns 0, with the sequence cleared
   rollback_refused,    ///< llama_memory_seq_rm() refuses all but whole sequences, and changes nothing
@@ -58,19 +51,14 @@ Settings& settings();
 struct ModelText {
   std::int32_t vocabulary = 300;
   std::string kind = "attention";
-  std::int32_t window = 16;
   std::int32_t context = 4096;
   std::string chat_template = "chatml";
   std::uint64_t seed = 1;
-  bool rollback = false;
   float eos = -100;
 
   [[nodiscard]] std::string text() const;
 };
 /// Makes a model without a file; llama_model_free() frees it.
 llama_model* make_model(const ModelText& text = {});
-
-/// Returns the number of cache cells in use.
-std::size_t used_cells(const llama_context* context);
 
 }  // namespace reprise::llama_stand_in
