@@ -336,9 +336,9 @@ class CostControl {
       // The next pass runs the replayed rows, but this draft causes the replay.
       if (report.replayed) replay = known.exact_replay(policy, plain, report.committed);
       loss -= known.exact(policy, plain, 0, plain.context);
-      if (instead_ && report.time && report.sent.sequences == 1) {
+      if (instead_ && report.sent.sequences == 1) {
         const std::int64_t otherwise = known.exact(policy, plain, *instead_, plain.context);
-        learned_.tried(report.sent.rows, otherwise - rollback - std::exchange(replay, 0), *report.time);
+        learned_.tried(report.sent.rows, otherwise - rollback - std::exchange(replay, 0), report.time);
         loss += otherwise;
       } else {
         loss += policy.charged(sent, report.sent.rows);

@@ -166,14 +166,14 @@ class LearnedCurve {
   /// Records that a pass of `rows` rows, which took `time`, was a trial. `instead`: the cost of the pass that would
   /// have run otherwise. The next trial waits 128 passes for each plain pass that this one lost. Call it before
   /// learn().
-  void tried(std::size_t rows, std::int64_t instead, std::chrono::nanoseconds time) noexcept {
-    if (plain_.count == 0 || time.count() <= 0) return;
+  void tried(std::size_t rows, std::int64_t instead, std::optional<std::chrono::nanoseconds> time) noexcept {
     const std::int64_t expected = cost(rows);
-    const std::int64_t took = std::clamp<std::int64_t>(measured_cost(limited_time(time), fitted_context_), expected / 2,
-                                                       std::min(2 * expected, most_cost(rows - 1)));
-    const std::int64_t loss = std::clamp<std::int64_t>(took - instead, 0, cost_one);
+    const std::int64_t took =
+        time && time->count() > 0 && plain_.count > 0 ? measured_cost(limited_time(*time), fitted_context_) : expected;
+    const bool confirmed = took >= expected - expected / 4;
+    const std::int64_t loss = confirmed ? std::clamp<std::int64_t>(took - instead, 0, cost_one) : 0;
     next_trial_ = passes_ + static_cast<std::uint32_t>(detail::UnitScale::floor(loss * longest_wait));
-    confirmed_ = !confirmed_ && took >= expected - expected / 4;
+    confirmed_ = confirmed && !confirmed_;
   }
 
   /// Returns the number of timed passes of 1 to most_rows rows.
@@ -313,6 +313,7 @@ class LearnedCurve {
       rows_[j] = {};
       rows_[j].seen = seen;
     }
+    plain_slope_ = slope_per_row_ = {};
     refit(fitted_context_);
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
@@ -343,7 +344,13 @@ class LearnedCurve {
     const detail::MeasuredRow* row = measured.data();
     for (std::size_t i = 1; i < most_rows; ++i) {
       if (!known(i)) continue;
-      fitted_[i] = bounded(rows_[i].trusted ? fit.cost(*row++) : fit.line(static_cast<std::int64_t>(i), base_[i]), i);
+      std::int64_t cost = fit.line(static_cast<std::int64_t>(i), base_[i]);
+      if (rows_[i].trusted) {
+        const std::int64_t error = detail::UnitScale::multiply(row->cost, margin(i + 1));
+        cost = std::clamp(fit.cost(*row), row->cost - error, row->cost + error);
+        ++row;
+      }
+      fitted_[i] = bounded(cost, i);
       const std::int64_t slope = (std::int64_t{fitted_[i]} - fitted_[last]) / static_cast<std::int64_t>(i - last);
       extend(last, i, slope);
       last = i;

@@ -154,6 +154,7 @@ class BatchCost {
   /// there is none.
   [[nodiscard]] std::size_t trial(std::size_t best) const noexcept {
     if (best == 0 || !learned().uncertain(row_of(best))) return 0;
+    if (learned().prefers(row_of(best))) return best;
     for (std::size_t k = 1; k < best; ++k)
       if (learned().telling(row_of(k), learned().cost(row_of(k), plain_.context))) return k;
     return best;
@@ -165,7 +166,7 @@ class BatchCost {
              std::optional<std::size_t> instead) noexcept {
     if (!learns()) return;
     LearnedCurve& curve = learned_[class_of(plain_.sequences)];
-    if (instead && time) curve.tried(row_of(drafted), costs_[*instead], *time);
+    if (instead) curve.tried(row_of(drafted), costs_[*instead], time);
     curve.learn(row_of(drafted), drafted == 0, time, context);
   }
   /// Returns the curve of batches of about `sequences` sequences.
