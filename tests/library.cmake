@@ -99,7 +99,6 @@ reprise_add_layer_tests(
   model_drafter
   ngram_digests
   ngram_drafter
-  ngram_history
   ngram_next_tokens
   ngram_rebase
   ngram_shown_rows

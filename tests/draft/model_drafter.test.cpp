@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -141,20 +140,6 @@ TEST_P(ModelDrafterKinds, DraftNothingBeforeASequenceBegins) {
   EXPECT_EQ(drafter->model().feeds, 0U);
 }
 
-TEST_P(ModelDrafterKinds, StayInTheirBudget) {
-  for (const std::size_t nodes : {0U, 1U, 2U, 5U}) {
-    Lent drafter = begun(GetParam(), {1, 2});
-    EXPECT_EQ(drafter.propose({.max_nodes = nodes}).nodes.size(), nodes);
-  }
-  Lent drafter = begun(GetParam(), {1, 2});
-  const Drafted shallow = drafter.propose({.max_depth = 2});
-  for (std::size_t i = 0; i < shallow.nodes.size(); ++i) EXPECT_LE(path_to(shallow, i).size(), 2U);
-  EXPECT_TRUE(drafter.propose({.max_depth = 0}).nodes.empty());
-  const Drafted narrow = drafter.propose({.max_leaves = 1});
-  for (std::size_t i = 0; i < narrow.nodes.size(); ++i)
-    EXPECT_EQ(narrow.nodes[i].parent, static_cast<NodeIndex>(i) - 1);
-}
-
 /// An engine that hides its distributions. Drafts are verified by agreement, with the same output.
 class PicksOnly {
  public:
@@ -276,12 +261,6 @@ TEST(ModelDrafter, TriesAsManyTokensAtAPlaceAsItHasBranches) {
     Lent drafter = begun({.draft_length = 1, .branches = branches, .min_path_probability = anything}, {1, 2});
     EXPECT_EQ(drafter.propose().nodes.size(), branches);
   }
-}
-
-TEST(ModelDrafter, DraftsAChainWhereATreeIsNotWanted) {
-  Lent drafter = begun(tree, {1, 2, 3});
-  Lent plain = begun(chain, {1, 2, 3});
-  EXPECT_EQ(drafter.propose({.shape = DraftShape::chain}).tokens(), plain.propose().tokens());
 }
 
 // --- Feeding the model ---
@@ -694,49 +673,6 @@ struct SamplingEngine {
   double uniform() { return static_cast<double>(random.next() >> 11) / 9007199254740992.0; }
 };
 static_assert(DistributionVerifier<SamplingEngine>);
-
-TEST(ModelDrafterSampling, LeavesTheTargetsDistributionAsItIs) {
-  const ToyModel target(4, 9);
-  const Tokens prompt = {1, 2};
-  constexpr int runs = 30000;
-  std::map<Tokens, int> counts;
-  // Drafts end where the model is unsure, which must not change the distribution.
-  Session<Drafter> session(
-      Drafter::make(ToyModel(4, 5),
-                    {.kind = DraftKind::sampled, .draft_length = 3, .min_path_probability = Probability::ratio(1, 3)})
-          .value());
-  const Limits limits{.max_tokens = 3};
-  std::uint64_t drafted = 0;
-  for (int i = 0; i < runs; ++i) {
-    session.strategy().reseed(static_cast<std::uint64_t>(i));
-    SamplingEngine engine{target, {1}, 1, 0, testing::Random(testing::mix(static_cast<std::uint64_t>(i)))};
-    const auto generation = generate(session, engine, prompt, limits);
-    ASSERT_TRUE(generation);
-    ++counts[Tokens(generation->tokens.begin(), generation->tokens.end())];
-    drafted += generation->statistics.drafted;
-  }
-  EXPECT_GT(drafted, std::uint64_t{runs});
-  double chi_square = 0;
-  double rare = 0;
-  double rarely = 0;
-  const auto share = [&](const Tokens& before, Token token) {
-    return static_cast<double>(target.after(joined(prompt, before))[static_cast<std::size_t>(token)]);
-  };
-  for (Token a = 0; a < 4; ++a)
-    for (Token b = 0; b < 4; ++b)
-      for (Token c = 0; c < 4; ++c) {
-        const double wanted = runs * share({}, a) * share({a}, b) * share({a, b}, c);
-        const double count = counts[{a, b, c}];
-        if (wanted < 10) {
-          rare += wanted;
-          rarely += count;
-        } else {
-          chi_square += (count - wanted) * (count - wanted) / wanted;
-        }
-      }
-  EXPECT_LT(chi_square, 120.0) << "63 degrees of freedom at most: above 111 in one case of 10,000";
-  EXPECT_NEAR(rarely, rare, 5 * std::sqrt(rare) + 1);
-}
 
 TEST(ModelDrafterSampling, LearnsHowOftenItIsAccepted) {
   Lent drafter = begun(sampled, {1, 2, 3});

@@ -10,7 +10,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -200,28 +199,6 @@ TEST(ShownRows, OfASmallTableAreThoseOfTheirContext) {
   EXPECT_GT(found, 20U * 60U);
 }
 
-TEST(ShownRows, OfAcceptedTokensWinOverRejectedOnesOfTheSamePass) {
-  Shown pass;
-  pass.context = {1, 2};
-  pass.draft = {{.token = 5}, {.token = 6}, {.token = 5, .parent = 1}, {.token = 2, .parent = 1}};
-  pass.accepted = {0};
-  pass.pick = 7;
-  pass.show(anchor_parent, {5, 6});
-  pass.show(0, {7, 8});
-  pass.show(2, {9});
-  pass.show(3, {3});
-  ShownRows rows(1 << 16);
-  rows.reserve();
-  rows.learn(pass.context, pass.outcome());
-  ASSERT_NE(rows.after(none, 5), nullptr);
-  EXPECT_EQ(*rows.after(none, 5), ranking_of({7, 8}));
-  EXPECT_EQ(*rows.after(none, 2), ranking_of({5, 6})) << "the row of the anchor is a row of the committed path";
-  EXPECT_EQ(*rows.after(6, 5), ranking_of({9})) << "a rejected row with a context of its own is kept";
-  EXPECT_EQ(*rows.after(6, 2), ranking_of({3}));
-  EXPECT_EQ(*rows.after(2, 5), ranking_of({7, 8}));
-  EXPECT_EQ(rows.after(5, 7), nullptr) << "the row of the pick is not shown in this pass";
-}
-
 TEST(ShownRows, HaveTheRankingsThatPickedTheLastTokensWithoutTheTokensSaidSince) {
   Shown pass;
   pass.context = {1};
@@ -272,25 +249,6 @@ TEST(ShownRows, OfNegativeTokensAreNotKept) {
                           [](const RankedRows::Row& row) { return row.last >= none && row.before_last >= none; }));
 }
 
-/// Nodes from 64 on are not followed: NgramDrafter drafts no more than 64.
-TEST(ShownRows, BeyondSixtyFourNodesAreNotKept) {
-  Shown pass;
-  pass.context = {1};
-  for (Token i = 0; i < 100; ++i) {
-    pass.draft.push_back({.token = 1000 + i, .parent = i - 1});
-    pass.accepted.push_back(i);
-    pass.show(i, {i});
-  }
-  pass.pick = 5;
-  ShownRows rows(1 << 20);
-  rows.reserve();
-  rows.learn(pass.context, pass.outcome());
-  ASSERT_NE(rows.after(none, 1063), nullptr);
-  EXPECT_EQ(*rows.after(none, 1063), ranking_of({63}));
-  EXPECT_EQ(rows.after(none, 1064), nullptr);
-  EXPECT_TRUE(rows.lag(0).empty());
-}
-
 TEST(ShownRows, AreNotKeptWithoutMemory) {
   Shown pass;
   pass.context = {1};
@@ -319,21 +277,6 @@ TEST(ShownRows, AreNotKeptWithoutMemory) {
   EXPECT_NE(late.after(none, 1), nullptr) << "a second reserve() changes nothing";
 }
 
-TEST(ShownRows, OfACopyAreIndependent) {
-  ShownRows rows(1 << 12);
-  rows.reserve();
-  rows.keep(1, 2, ranking_of({3}));
-  ShownRows fork = rows;
-  ASSERT_NE(fork.after(1, 2), nullptr);
-  fork.keep(1, 2, ranking_of({4}));
-  rows.keep(5, 6, ranking_of({7}));
-  EXPECT_EQ(*rows.after(1, 2), ranking_of({3}));
-  EXPECT_EQ(*fork.after(1, 2), ranking_of({4}));
-  EXPECT_EQ(fork.after(5, 6), nullptr);
-  fork.clear();
-  EXPECT_EQ(*rows.after(1, 2), ranking_of({3}));
-}
-
 TEST(ShownRows, AreForgottenByClear) {
   Shown pass;
   pass.context = {1, 2};
@@ -359,14 +302,5 @@ TEST(ShownRows, AreForgottenByClear) {
 }
 
 }  // namespace
-TEST(ShownRows, TakeNoMoreThanTheirBytes) {
-  for (const std::size_t bytes :
-       {std::size_t{0}, sizeof(RankedRows::Row) - 1, sizeof(RankedRows::Row), std::size_t{1000}}) {
-    ShownRows rows(bytes);
-    rows.reserve();
-    EXPECT_LE(rows.memory_bytes(), bytes);
-    EXPECT_EQ(rows.rows().size(), bytes / sizeof(RankedRows::Row));
-  }
-}
 
 }  // namespace reprise::shown_rows_test

@@ -345,14 +345,6 @@ TEST(SeededSampling, GoesOnAfterARefusedPick) {
   for (std::uint64_t seed = 0; seed < 100; ++seed)
     ASSERT_EQ(two_turns(archetype::Strategy(), seed), two_turns(HostileStrategy(seed, vocabulary), seed)) << seed;
 }
-TEST(SeededSampling, AdvancesOnceForEachCommittedToken) {
-  Engine engine(prompt, 4);
-  Session<HostileStrategy> session(HostileStrategy(9, vocabulary));
-  const auto generated = generate(session, engine, prompt, {.max_tokens = 100});
-  ASSERT_TRUE(generated);
-  EXPECT_EQ(engine.sampler().picks(), 100U);
-  EXPECT_LT(generated->statistics.passes, 100U);
-}
 
 }  // namespace
 }  // namespace reprise::sampler_history_test

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -222,14 +221,6 @@ TEST(RepetitionGate, IsNotMadeWithAnNgramThatNoIndexHas) {
     EXPECT_EQ(made.error().message, "ngram has to be between 1 and 32");
     EXPECT_EQ(made.error().value, ngram);
     EXPECT_EQ(made.error().limit, ngram == 0 ? 1U : 32U);
-  }
-}
-
-TEST(RepetitionGate, CountsNgramsOfTheShortestAndOfTheLongestLength) {
-  for (const std::uint32_t ngram : {1U, 32U}) {
-    auto strategy = gate({.ngram = ngram});
-    strategy.begin(Tokens(100, 1));
-    EXPECT_EQ(strategy->score(), Probability::ratio(100 - ngram, 101 - ngram)) << ngram;
   }
 }
 

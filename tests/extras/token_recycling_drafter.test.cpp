@@ -77,18 +77,6 @@ TEST(TokenRecyclingDrafter, DraftsCandidatesOfCandidates) {
     EXPECT_NE(std::find(paths.begin(), paths.end(), path), paths.end());
 }
 
-TEST(TokenRecyclingDrafter, DraftsTheLikeliestNodesFirst) {
-  Lent drafter = begun();
-  const RankedText target{.order = 2, .vocabulary = 6};
-  for (int i = 0; i < 100; ++i) run_round(drafter, target);
-  const auto most = nodes_of(drafter, {.max_nodes = 64});
-  for (const std::size_t size : {1U, 7U, 20U}) {
-    const auto fewer = nodes_of(drafter, {.max_nodes = size});
-    ASSERT_EQ(fewer.size(), size);
-    for (std::size_t i = 0; i < size; ++i) EXPECT_EQ(fewer[i].path_probability, most[i].path_probability);
-  }
-}
-
 TEST(TokenRecyclingDrafter, RemembersWhatWasRevealedLast) {
   Lent drafter = begun();
   tell(drafter, {6, 7, 8}, 5);

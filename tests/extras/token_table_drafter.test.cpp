@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -69,14 +68,6 @@ void round(Lent& drafter, std::size_t accepted) {
                     {}});
 }
 
-TEST(TokenTableDrafter, ChainsWhatTheTableKnows) {
-  const TokenTable table = table_of(2, {1, 2, 3, 4, 5, 6});
-  EXPECT_THAT(drafted(table, {9, 1, 2}).tokens(), ElementsAre(3, 4, 5, 6));
-  EXPECT_THAT(drafted(table, {4, 5}).tokens(), ElementsAre(6));
-  EXPECT_THAT(drafted(table, {2, 1}).tokens(), IsEmpty());
-  EXPECT_FALSE(drafted(table, {2, 1}).left_out);
-}
-
 TEST(TokenTableDrafter, WritesAChainOfTheMemory) {
   const Drafted draft = drafted(table_of(2, {1, 2, 3, 4, 5}), {1, 2});
   ASSERT_EQ(draft.nodes.size(), 3U);
@@ -108,15 +99,6 @@ TEST(TokenTableDrafter, GoesOnForeverInACycleUpToItsLength) {
   Lent drafter = lent(&table);
   drafter.begin(Tokens{1});
   EXPECT_EQ(drafter.propose({}, 2).nodes.size(), 2U) << "as much as there is room for";
-}
-
-TEST(TokenTableDrafter, DropsChainsThatTheTableBreaksOffTooSoon) {
-  const TokenTable table = table_of(2, {1, 2, 3, 4, 5});
-  EXPECT_THAT(drafted(table, {1, 2}, {.min_draft = 3}).tokens(), ElementsAre(3, 4, 5));
-  const Drafted none = drafted(table, {1, 2}, {.min_draft = 4});
-  EXPECT_THAT(none.nodes, IsEmpty());
-  EXPECT_TRUE(none.left_out) << "something was found";
-  EXPECT_FALSE(drafted(table, {2, 1}, {.min_draft = 4}).left_out) << "nothing was found";
 }
 
 TEST(TokenTableDrafter, JudgesChainsByWhatTheTableKnowsAndNotByWhatIsSent) {
@@ -167,18 +149,6 @@ TEST(TokenTableDrafter, KeepsTheContractOfStrategies) {
   }
   const testing::Report erased = testing::check_strategy([&] { return AnyStrategy(TokenTableDrafter(&table)); });
   EXPECT_EQ(erased.verdict(), testing::Verdict::exact) << erased.to_string();
-}
-
-TEST(TokenTableDrafter, DraftsAsBeforeAfterTruncation) {
-  const TokenTable table = table_of(2, {1, 2, 3, 4, 5});
-  Lent drafter = lent(&table);
-  drafter.begin(Tokens{7, 1, 2});
-  drafter.observe(Tokens{8, 9}, Origin::output);
-  EXPECT_THAT(tokens_of(drafter), IsEmpty());
-  drafter.truncate(3);
-  EXPECT_THAT(tokens_of(drafter), ElementsAre(3, 4, 5));
-  drafter.truncate(1);
-  EXPECT_THAT(tokens_of(drafter), IsEmpty());
 }
 
 TEST(TokenTableDrafter, HoldsNoMemoryOfItsOwn) {
@@ -248,18 +218,6 @@ TEST(TokenTableDrafter, LearnsInPiecesWhereThereIsAGap) {
   EXPECT_EQ(table.size(), 2U);
   writer.observe(Tokens{9}, Origin::output);
   EXPECT_EQ(table.size(), 7U);
-}
-
-TEST(TokenTableDrafter, LeavesTheAnchorOutWhereItIsTold) {
-  TokenTable table = table_of(2, {5, 6, 7});
-  Lent writer = lent(&table, {.learn_into = &table, .without_anchor = true});
-  writer.begin(Tokens{1, 2, 3});
-  EXPECT_EQ(table.find(Tokens{1, 2}), std::nullopt);
-  writer.observe(Tokens{4}, Origin::output);
-  EXPECT_EQ(table.find(Tokens{1, 2}), std::optional<Token>(3));
-  EXPECT_THAT(drafted(table, {5, 6}).tokens(), ElementsAre(7));
-  EXPECT_THAT(drafted(table, {5, 6}, {.without_anchor = true}).tokens(), IsEmpty());
-  EXPECT_THAT(drafted(table, {0, 5, 6}, {.without_anchor = true}).tokens(), ElementsAre(7));
 }
 
 // --- Bad streaks ---

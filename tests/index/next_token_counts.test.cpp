@@ -90,20 +90,6 @@ TEST(NextTokenCounts, GoOnWhereTheyWere) {
   EXPECT_EQ(table.next(tokens[0]).total(), 0U);
 }
 
-TEST(NextTokenCounts, AreListedByFallingCountThenByToken) {
-  NextTokenCounts table = table_of(1 << 12);
-  for (const Token token : {9, 4, 4, 7, 9, 9, 2}) table.add(1, token);
-  EXPECT_EQ(listed(table.next(1)), (Listed{{9, 3}, {4, 2}, {2, 1}, {7, 1}}));
-  EXPECT_EQ(table.next(1).total(), 7U);
-  EXPECT_TRUE(table.next(2).empty());
-  EXPECT_EQ(table.next(2).total(), 0U);
-  EXPECT_TRUE(table.next(1, 1).empty());
-  table.add(3, 1, 5);
-  EXPECT_EQ(listed(table.next(3, 1)), (Listed{{5, 1}})) << "two tokens of context";
-  EXPECT_TRUE(table.next(1, 3).empty()) << "the order counts";
-  EXPECT_EQ(table.next(1).total(), 7U);
-}
-
 TEST(NextTokenCountsNextTokens, ListTokensInTheGivenOrder) {
   const Listed words = {{6, 4}, {0, 3}, {5, 3}, {0x7ffffffe, 3}};
   const NextTokenCounts::NextTokens next(words, 10);
@@ -142,20 +128,6 @@ TEST(NextTokenLine, KeepsItsContextIfTheUnlistedWordIsHalvedToNothing) {
   for (const NextTokenWord word : line) EXPECT_TRUE(word.empty() || word.tag() == 7);
 }
 
-TEST(NextTokenCounts, OfContextsInOneLineAreToldApart) {
-  NextTokenCounts table = table_of(64);
-  ASSERT_EQ(table.lines(), 1U);
-  table.add(1, 10);
-  table.add(2, 20);
-  table.add(1, 2, 30);
-  table.add(2, 1, 40);
-  EXPECT_EQ(listed(table.next(1)), (Listed{{10, 1}}));
-  EXPECT_EQ(listed(table.next(2)), (Listed{{20, 1}}));
-  EXPECT_EQ(listed(table.next(1, 2)), (Listed{{30, 1}}));
-  EXPECT_EQ(listed(table.next(2, 1)), (Listed{{40, 1}}));
-  EXPECT_EQ(table.evictions(), 0U);
-}
-
 TEST(NextTokenCounts, EvictTheSmallestAndKeepTheTotal) {
   NextTokenCounts table = table_of(64);
   for (Token token = 0; token < 8; ++token) add_times(table, 1, token, static_cast<std::size_t>(10 - token));
@@ -170,16 +142,6 @@ TEST(NextTokenCounts, EvictTheSmallestAndKeepTheTotal) {
     ASSERT_EQ(listed(table.next(1)), (Listed{{0, 10}, {1, 9}, {2, 8}, {3, 7}, {4, 6}, {5, 5}, {token, 1}}));
   }
   EXPECT_EQ(table.next(1).total(), 82U);
-}
-
-TEST(NextTokenCounts, OfRareContextsMakeRoomWithoutARest) {
-  NextTokenCounts table = table_of(64);
-  for (Token last = 0; last < 7; ++last) add_times(table, last, 50, 2);
-  table.add(7, 50);
-  table.add(8, 51);
-  EXPECT_EQ(table.next(7).total(), 0U) << "the smallest count of the line";
-  EXPECT_EQ(table.next(8).total(), 1U);
-  for (Token last = 0; last < 7; ++last) EXPECT_EQ(listed(table.next(last)), (Listed{{50, 2}}));
 }
 
 TEST(NextTokenCounts, AreHalvedTogetherWhenOneIsFull) {
@@ -254,18 +216,6 @@ TEST(NextTokenCounts, OfFrequentContextsSurviveAmongRareOnes) {
     first += !next.empty() && next.listed()[0].token == last + 1 ? 1 : 0;
   }
   EXPECT_GE(first, 90);
-}
-
-/// Old text makes room: a new frequent token is listed although all others of its line had high counts.
-TEST(NextTokenCounts, ForgetWhatIsNotSaidAnyMore) {
-  NextTokenCounts table = table_of(64);
-  for (Token token = 0; token < 8; ++token) add_times(table, 1, token, 1000);
-  testing::SplitMix random(1);
-  for (int i = 0; i < 2000; ++i) table.add(2, random.one_in(2) ? 50 : static_cast<Token>(100 + random.below(1000)));
-  const NextTokenCounts::NextTokens next = table.next(2);
-  ASSERT_FALSE(next.empty());
-  EXPECT_EQ(next.listed()[0].token, 50);
-  EXPECT_GT(next.listed()[0].count * 3, next.total());
 }
 
 /// All contexts in one line, any tokens: the work is one line, and the words stay valid.

@@ -4,11 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <tuple>
 #include <vector>
 
@@ -66,22 +64,6 @@ TEST(RacerDrafter, DraftsWhatItAlwaysDrafted) {
   EXPECT_EQ(digest_with({.ngram = 5, .trie_nodes = 120}), 13933523385188430115U);
 }
 
-TEST(RacerDrafter, ChoosesTheMostFrequentContinuations) {
-  Lent drafter = made({.nodes = 3, .ngram = 3, .refill = false});
-  drafter.begin(Tokens{1, 2, 3, 1, 2, 4, 1, 2, 3, 1, 2});
-  // The budget is four nodes: the border 1 2 (count 3), the 3 after it (2), the border 3 1 2 (1), and 4 (1).
-  const auto nodes = drafter.propose(whole).nodes;
-  ASSERT_EQ(nodes.size(), 2U);
-  EXPECT_EQ(nodes[0].token, 3);
-  EXPECT_EQ(nodes[1].token, 4);
-  for (const DraftNode& node : nodes) {
-    EXPECT_EQ(node.source, DraftSource::context);
-    EXPECT_EQ(node.match_length, 2U);
-    EXPECT_EQ(node.path_probability, Probability::one());
-  }
-  EXPECT_EQ(drafter.propose({.max_nodes = 1}).tokens(), Tokens{3}) << "the border and one node";
-}
-
 TEST(RacerDrafter, ContinuesARetrievedChainWithFirstRanks) {
   Lent drafter = made({.nodes = 4, .ngram = 3});
   drafter.begin(Tokens{1, 2, 3, 4, 1, 2});
@@ -95,45 +77,6 @@ TEST(RacerDrafter, ContinuesARetrievedChainWithFirstRanks) {
   EXPECT_EQ(nodes[2].token, 7);
   EXPECT_EQ(nodes[0].source, DraftSource::context);
   EXPECT_EQ(nodes[1].source, DraftSource::target);
-}
-
-TEST(RacerDrafter, RefillsATreeThatMergingMadeSmaller) {
-  for (const bool refill : {false, true}) {
-    Lent drafter = made({.nodes = 4, .ngram = 3, .refill = refill});
-    drafter.begin(Tokens{1, 2, 3, 1, 2, 4, 1, 2, 3, 1, 2});
-    drafter->learn_row(Tokens{2}, Tokens{4, 9, 8, 7});
-    // Two borders, 3 and 4 leave one of five nodes to the logits tree: its root.
-    EXPECT_EQ(drafter.propose(whole).tokens(), refill ? (Tokens{3, 4, 9, 8}) : (Tokens{3, 4}));
-  }
-}
-
-TEST(RacerDrafter, HalvesTheChildrenFromRankToRankAndLevelToLevel) {
-  Lent drafter = made();
-  drafter.begin(Tokens{0});
-  for (Token token = 0; token < 500; ++token) {
-    Tokens row;
-    for (Token rank = 0; rank < 8; ++rank) row.push_back((1 + token * 8 + rank) % 500);
-    drafter->learn_row(Tokens{token}, row);
-  }
-  const auto draft = drafter.propose(whole);
-  ASSERT_EQ(draft.nodes.size(), 63U);
-  std::map<NodeIndex, std::size_t> children;
-  for (const DraftNode& node : draft.nodes) ++children[node.parent];
-  // The order of siblings is that of the leaves below them.
-  const auto below = [&](NodeIndex parent) {
-    std::map<Token, std::size_t> by_token;
-    for (std::size_t i = 0; i < draft.nodes.size(); ++i)
-      if (draft.nodes[i].parent == parent) by_token[draft.nodes[i].token] = children[static_cast<NodeIndex>(i)];
-    std::vector<std::size_t> counts;
-    for (const auto& [token, count] : by_token) counts.push_back(count);
-    return counts;
-  };
-  EXPECT_THAT(below(anchor_parent), ElementsAre(4, 2, 1, 1, 1, 1, 1, 1));
-  const auto first = std::find_if(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& node) {
-    return node.parent == anchor_parent && node.token == 1;
-  });
-  EXPECT_THAT(below(static_cast<NodeIndex>(first - draft.nodes.begin())), ElementsAre(4, 2, 1, 1))
-      << "children of the root keep their breadth";
 }
 
 TEST(RacerDrafter, KeepsTheContractOfAStrategy) {
