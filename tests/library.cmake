@@ -27,7 +27,6 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   engine
-  argmax
   attention_mask
   rejection
   sampler_history

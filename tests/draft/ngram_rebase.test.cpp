@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter::rebase(): the old text stays evidence when the context changes. The random worlds
-// of ngram_digests.test.cpp and property/ngram_world.test.cpp rebase as well: they cover what is drafted from the
+// NgramDrafter::rebase(): the old text stays evidence when the context changes. The random worlds of
+// ngram_digests.test.cpp and property/ngram_world.test.cpp rebase as well: they cover what is drafted from the
 // evidence. ngram_shown_rows.test.cpp checks the contract of rebase().
 #include <gtest/gtest.h>
 

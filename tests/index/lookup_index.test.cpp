@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,20 +72,6 @@ TYPED_TEST(AnyIndex, MeasuresAgreementUpToTheLongestOnly) {
   EXPECT_THAT(matches(index, {.shortest = 2, .longest = 0}), ElementsAre(Match{4, 2}));
 }
 
-TYPED_TEST(AnyIndex, MeasuresAgreementBeyondThirtyTwoTokens) {
-  std::vector<Token> tokens(100);
-  std::iota(tokens.begin(), tokens.end(), 0);
-  tokens.insert(tokens.end(), tokens.begin(), tokens.begin() + 100);
-  const auto index = TestFixture::of(tokens);
-  EXPECT_THAT(matches(index, {.shortest = 32, .longest = 80}), ElementsAre(Match{100, 80}));
-  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 1000}), ElementsAre(Match{100, 100}));
-}
-
-TYPED_TEST(AnyIndex, FindsOccurrencesThatOverlapTheEnd) {
-  EXPECT_THAT(matches(TestFixture::of({5, 5, 5, 5}), {.shortest = 2, .longest = 16}),
-              ElementsAre(Match{3, 3}, Match{2, 2}));
-}
-
 TYPED_TEST(AnyIndex, ListsTheMostRecentFirst) {
   const auto index = TestFixture::of({1, 9, 1, 8, 1, 7, 1});
   EXPECT_THAT(matches(index, {.shortest = 1, .longest = 1}), ElementsAre(Match{5, 1}, Match{3, 1}, Match{1, 1}));
@@ -114,12 +99,6 @@ TYPED_TEST(AnyIndex, FindsNothingForOrdersThatDoNotExist) {
   EXPECT_THAT(matches(index, {.shortest = 0}), IsEmpty());
   EXPECT_THAT(matches(index, {.shortest = NgramOrders::largest + 1, .longest = 64}), IsEmpty());
   EXPECT_THAT(matches(index, {.shortest = 0xffffffff, .longest = 0xffffffff}), IsEmpty());
-}
-
-TYPED_TEST(AnyIndex, AppendingNothingChangesNothing) {
-  auto index = TestFixture::of({1, 1});
-  index.append({});
-  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
 }
 
 TYPED_TEST(AnyIndex, AssignmentReplacesTheSequenceAndTheOptions) {
