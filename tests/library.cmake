@@ -248,8 +248,7 @@ reprise_add_tests(
   draft/any_strategy.allocation.test.cpp
   draft/draft_sources.allocation.test.cpp
   extras/ranked_drafters.allocation.test.cpp
-  extras/rest_drafter.allocation.test.cpp
-  draft/model_drafter.allocation.test.cpp
+  draft/drafter_memory.allocation.test.cpp
   draft/ngram_drafter.allocation.test.cpp
   draft/shown_rows.allocation.test.cpp
   extras/token_table_drafter.allocation.test.cpp
