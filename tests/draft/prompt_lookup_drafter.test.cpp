@@ -66,10 +66,6 @@ TYPED_TEST(CopyDrafterOver, DraftsNothingBeforeASequenceBegins) {
   EXPECT_EQ(drafted_by(drafter), Tokens());
 }
 
-TYPED_TEST(CopyDrafterOver, PrefersTheLongestAgreement) {
-  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 7, 2, 3, 8, 9, 3, 10, 1, 2, 3}, {.max_nodes = 1}), Tokens{7});
-}
-
 TYPED_TEST(CopyDrafterOver, WritesACertainChainWithTheLengthOfTheAgreement) {
   Lent<TypeParam> drafter;
   drafter.begin(Tokens{1, 2, 3, 4, 1, 2, 3});
@@ -92,14 +88,6 @@ TYPED_TEST(CopyDrafterOver, RepeatsARepetitionPastTheEnd) {
   EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3, 1, 2, 3, 1, 2}));
 }
 
-TYPED_TEST(CopyDrafterOver, StopsAtTheEndWhenTold) {
-  PromptLookupOptions options;
-  options.copy_past_end = false;
-  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 1}), Tokens{1});
-  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 1, 2}), (Tokens{1, 2}));
-  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3}));
-}
-
 TYPED_TEST(CopyDrafterOver, LearnsFromPromptAndOutputAlike) {
   for (const Origin origin : {Origin::prompt, Origin::output}) {
     Lent<TypeParam> drafter;
@@ -117,15 +105,6 @@ TYPED_TEST(CopyDrafterOver, TakesTokensOfAnyValue) {
 }
 
 // --- Every option has an effect ---
-
-TEST(PromptLookupOptions, MinNgramIsTheShortestAgreementThatIsUsed) {
-  PromptLookupOptions options;
-  options.min_ngram = 2;
-  EXPECT_EQ(drafted(options, {3, 9, 3}), Tokens());
-  EXPECT_EQ(drafted(options, {2, 3, 9, 2, 3}, {.max_nodes = 1}), Tokens{9});
-  options.min_ngram = 1;
-  EXPECT_EQ(drafted(options, {3, 9, 3}, {.max_nodes = 1}), Tokens{9});
-}
 
 TEST(PromptLookupOptions, MaxNgramIsTheLongestAgreementThatCounts) {
   const Tokens context = {1, 2, 3, 7, 5, 2, 3, 8, 1, 2, 3};
@@ -160,17 +139,6 @@ TEST(PromptLookupOptions, CandidatesIsTheNumberOfOccurrencesCompared) {
   EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{9});
   options.candidates = 3;
   EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
-}
-
-TEST(PromptLookupOptions, OccurrenceDecidesBetweenEqualAgreements) {
-  const Tokens context = {1, 8, 1, 8, 1, 9, 1};
-  PromptLookupOptions options = exactly(1);
-  options.occurrence = PromptLookupOptions::Occurrence::most_recent;
-  EXPECT_EQ(drafted(options, context), (Tokens{9, 1}));
-  options.occurrence = PromptLookupOptions::Occurrence::earliest;
-  EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 8, 1, 9, 1}));
-  options.occurrence = PromptLookupOptions::Occurrence::most_frequent;
-  EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 9, 1})) << "the most recent of the most frequent";
 }
 
 TEST(PromptLookupOptions, MostFrequentTakesTheMostRecentWhenVotesAreEqual) {
@@ -248,16 +216,6 @@ TEST(PromptLookupOptions, AreGivenBack) {
 }
 
 // --- Conditions ---
-
-TEST(PromptLookupOptionsConditions, CutAfterEndsTheCopyBehindThatToken) {
-  PromptLookupOptions options;
-  options.conditions.cut_after = 3;
-  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}), (Tokens{2, 3}));
-  options.conditions.cut_after = 2;
-  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}), Tokens{2});
-  options.conditions.cut_after = 9;
-  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}).size(), options.draft_length);
-}
 
 // --- Budgets ---
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -84,6 +83,7 @@ class Model {
     }
     if (pass.pick) picked_.emplace_back(*pass.pick, rows[node]);
   }
+  void forget_lags() { picked_.clear(); }
   [[nodiscard]] const std::map<std::pair<Token, Token>, Ranking>& latest() const { return latest_; }
   [[nodiscard]] Ranking lag(std::size_t i) const {
     if (i >= picked_.size()) return {};
@@ -158,6 +158,16 @@ TEST(ShownRows, AreThoseOfANaiveReference) {
     Model model;
     Tokens context(1 + random.below(3), 1);
     for (int round = 0; round < 60; ++round) {
+      if (random.chance(5)) {
+        rows.forget_lags();
+        model.forget_lags();
+      }
+      if (round == 5) {
+        ASSERT_TRUE(rows.any());
+        rows.clear();
+        ASSERT_FALSE(rows.any());
+        model = Model();
+      }
       const Shown pass = random_pass(random, context, vocabulary);
       rows.learn(pass.context, pass.outcome());
       model.learn(pass);
@@ -197,40 +207,6 @@ TEST(ShownRows, OfASmallTableAreThoseOfTheirContext) {
     }
   }
   EXPECT_GT(found, 20U * 60U);
-}
-
-TEST(ShownRows, HaveTheRankingsThatPickedTheLastTokensWithoutTheTokensSaidSince) {
-  Shown pass;
-  pass.context = {1};
-  pass.draft = {{.token = 5}, {.token = 6, .parent = 0}};
-  pass.accepted = {0};
-  pass.pick = 7;
-  pass.show(anchor_parent, {5, 9, 7, 6});
-  pass.show(0, {8, 7, 6, 5});
-  ShownRows rows(1 << 16);
-  rows.reserve();
-  rows.learn(pass.context, pass.outcome());
-  EXPECT_EQ(rows.lag(0).tokens, (std::array<Token, 8>{8, none, 6, 5, none, none, none, none})) << "7 has been said";
-  EXPECT_EQ(rows.lag(1).tokens, (std::array<Token, 8>{none, 9, none, 6, none, none, none, none}))
-      << "5 and 7 have been said";
-
-  Shown next;  // a pass that commits one token: the ranking of the pass before moves up
-  next.context = {1, 5, 7};
-  next.pick = 6;
-  next.show(anchor_parent, {3, 6});
-  rows.learn(next.context, next.outcome());
-  EXPECT_EQ(rows.lag(0).tokens, (std::array<Token, 8>{3, none, none, none, none, none, none, none}));
-  EXPECT_EQ(rows.lag(1).tokens, (std::array<Token, 8>{8, none, none, 5, none, none, none, none}));
-
-  rows.forget_lags();
-  EXPECT_TRUE(rows.lag(0).empty());
-  EXPECT_TRUE(rows.lag(1).empty());
-  EXPECT_NE(rows.after(none, 7), nullptr) << "rows are kept";
-  rows.learn(next.context, next.outcome());
-  EXPECT_TRUE(rows.lag(1).empty());
-  next.top_k.clear();
-  rows.learn(next.context, next.outcome());
-  EXPECT_TRUE(rows.lag(0).empty()) << "a pass without rows";
 }
 
 TEST(ShownRows, OfNegativeTokensAreNotKept) {
@@ -275,30 +251,6 @@ TEST(ShownRows, AreNotKeptWithoutMemory) {
   late.reserve();
   EXPECT_EQ(late.memory_bytes(), bytes);
   EXPECT_NE(late.after(none, 1), nullptr) << "a second reserve() changes nothing";
-}
-
-TEST(ShownRows, AreForgottenByClear) {
-  Shown pass;
-  pass.context = {1, 2};
-  pass.pick = 5;
-  pass.show(anchor_parent, {5, 6});
-  ShownRows rows(1 << 12);
-  rows.reserve();
-  EXPECT_FALSE(rows.any());
-  rows.learn(pass.context, pass.outcome());
-  ASSERT_TRUE(rows.any());
-  ASSERT_FALSE(rows.lag(0).empty());
-  rows.clear();
-  EXPECT_FALSE(rows.any());
-  EXPECT_TRUE(rows.lag(0).empty());
-  EXPECT_TRUE(rows.lag(1).empty());
-  EXPECT_EQ(rows.after(none, 2), nullptr);
-  EXPECT_EQ(rows.after(1, 2), nullptr);
-  EXPECT_TRUE(std::all_of(rows.rows().begin(), rows.rows().end(),
-                          [](const RankedRows::Row& row) { return row == RankedRows::Row(); }));
-  EXPECT_GT(rows.memory_bytes(), 0U) << "the memory is kept";
-  rows.learn({}, pass.outcome());
-  EXPECT_FALSE(rows.any()) << "no context, no row";
 }
 
 }  // namespace

@@ -66,19 +66,6 @@ Lent gate(const Options& options = {}) {
   return Lent(RepetitionGate<Scripted>::make(Scripted{{{.token = 1}}}, options).value());
 }
 
-TEST(RepetitionGate, CountsNgramsThatOccurredBefore) {
-  auto strategy = gate();
-  EXPECT_EQ(strategy->score(), Probability::zero());
-  for (const Tokens& tokens : {Tokens{}, Tokens{1, 1}, Tokens{1, 1, 1}, Tokens{1, 2, 3, 4}}) {
-    strategy.begin(tokens);
-    EXPECT_EQ(strategy->score(), Probability::zero());
-  }
-  strategy.begin(Tokens{1, 1, 1, 1});
-  EXPECT_EQ(strategy->score(), Probability::ratio(1, 2)) << "they may overlap";
-  strategy.begin(Tokens{1, 2, 3, 1, 2, 3});
-  EXPECT_EQ(strategy->score(), Probability::ratio(1, 4));
-}
-
 TEST(RepetitionGate, ScoresAsItsRuleWhateverBecomesOfTheContext) {
   Random random(3);
   for (int i = 0; i < 200; ++i) {

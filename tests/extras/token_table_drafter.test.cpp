@@ -173,17 +173,6 @@ TEST(TokenTableDrafter, OnlyReadsUnlessItIsTold) {
   EXPECT_THAT(tokens_of(drafter), ElementsAre(3, 4));
 }
 
-TEST(TokenTableDrafter, WritesWhatItObservesWhereItIsTold) {
-  TokenTable table = table_of(2);
-  Lent writer = lent(&table, {.learn_into = &table});
-  writer.begin(Tokens{1, 2, 3});
-  writer.observe(Tokens{4, 5}, Origin::output);
-  EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 3})) << "each token once";
-  EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 4, 5)) << "what one has seen, another drafts";
-  writer.begin(Tokens{4, 5, 6});
-  EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 4, 5, 6)) << "and remembers";
-}
-
 TEST(TokenTableDrafter, LearnsWhatReplacesTruncatedTokens) {
   TokenTable table = table_of(2);
   Lent writer = lent(&table, {.learn_into = &table});
@@ -206,18 +195,6 @@ TEST(TokenTableDrafter, LearnsTheTokensThatARebasedContextHasOfItsOwn) {
   writer.rebase(Tokens{1, 2, 3, 7, 8});
   EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 4, .changed = 1}));
   EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 7, 8));
-}
-
-TEST(TokenTableDrafter, LearnsInPiecesWhereThereIsAGap) {
-  TokenTable table = table_of(2);
-  Lent writer = lent(&table, {.learn_into = &table, .learn_gap = 6});
-  writer.begin(Tokens{1, 2, 3, 4});
-  EXPECT_EQ(table.size(), 2U) << "the prompt at once";
-  // The first n-gram that was not learned begins at 2.
-  writer.observe(Tokens{5, 6, 7, 8}, Origin::output);
-  EXPECT_EQ(table.size(), 2U);
-  writer.observe(Tokens{9}, Origin::output);
-  EXPECT_EQ(table.size(), 7U);
 }
 
 // --- Bad streaks ---
