@@ -79,13 +79,6 @@ TEST(TokenTable, KnowsWhatFollowedTheLastTokens) {
   EXPECT_EQ(table.find(Tokens{}), Found());
 }
 
-TEST(TokenTable, KnowsNothingAtFirst) {
-  const TokenTable table = table_of(1);
-  for (Token token = -1000; token < 1000; ++token) EXPECT_FALSE(table.find(Tokens{token}));
-  EXPECT_EQ(table.size(), 0U);
-  EXPECT_EQ(table.counts(), TokenTable::Counts());
-}
-
 TEST(TokenTable, LearnsNothingFromTextsNoLongerThanAnNgram) {
   TokenTable table = table_of(3);
   table.learn(Tokens{});

@@ -20,7 +20,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-using testing::RankedText;
 using Lent = testing::Lent<RacerDrafter>;
 using Tokens = std::vector<Token>;
 
@@ -29,28 +28,8 @@ const DraftBudget whole = {.max_nodes = RacerDrafter::max_nodes};
 
 Lent made(const RacerOptions& options = {}) { return Lent{RacerDrafter::make(options).value()}; }
 
-/// Decodes three sequences under every combination of a few targets and budgets. Returns a digest of all drafts.
 std::uint64_t digest_with(const RacerOptions& options) {
-  std::uint64_t digest = 0;
-  for (const std::size_t order : {1U, 3U})
-    for (const Token vocabulary : {3, 12, 400})
-      for (const DraftBudget& budget :
-           {whole, DraftBudget{.max_nodes = 12}, DraftBudget{.max_nodes = 20, .shape = DraftShape::chain}}) {
-        const RankedText target{.order = order, .vocabulary = vocabulary, .seed = options.ngram};
-        Lent drafter = made(options);
-        testing::Random random(options.nodes + order);
-        for (int sequence = 0; sequence < 3; ++sequence) {
-          Tokens text(1 + random.below(30));
-          for (Token& token : text) token = static_cast<Token>(random.below(5));
-          drafter.begin(text);
-          for (int i = 0; i < 12; ++i) {
-            digest = testing::digest_of(testing::run_round(drafter, target, {.budget = budget}).nodes, digest);
-            if (random.chance(15)) drafter.truncate(1 + random.below(drafter.context().size()));
-            if (random.chance(15)) drafter.observe(text, Origin::prompt);
-          }
-        }
-      }
-  return digest;
+  return testing::digest_of_rounds([&] { return made(options); }, whole, options.ngram, options.nodes);
 }
 
 // These drafts were once compared with those of a plain implementation over maps.
