@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -349,41 +350,27 @@ TEST(ModelDrafter, StaysInStepWhateverHappens) {
   }
 }
 
-TEST(ModelDrafter, CutsTheCacheWhenTheSequenceGoesBack) {
+TEST(ModelDrafter, FeedsTheLastTokenOnlyWhereTheCacheBeginsWithTheContext) {
   Tokens context(100);
   for (std::size_t i = 0; i < context.size(); ++i) context[i] = static_cast<Token>(i % 7);
   Lent drafter = begun(chain, context);
   static_cast<void>(drafter.propose());
+  const auto fed_for = [&](const Tokens& wanted) {
+    const std::size_t fed = drafter->model().fed;
+    static_cast<void>(drafter.propose({.max_nodes = 1}));
+    EXPECT_EQ(Tokens(drafter->model().cache().begin(), drafter->model().cache().end()), wanted);
+    EXPECT_TRUE(drafter->model().sound);
+    return drafter->model().fed - fed;
+  };
   drafter.truncate(60);
-  const std::size_t fed = drafter->model().fed;
-  static_cast<void>(drafter.propose({.max_nodes = 1}));
-  EXPECT_EQ(drafter->model().fed - fed, 1U);
-  EXPECT_EQ(drafter->model().cache().size(), 60U);
-}
-
-TEST(ModelDrafter, KeepsTheTokensThatARebasedContextBeginsWithInItsCache) {
-  Lent drafter = begun(chain, Tokens(50, 3));
-  static_cast<void>(drafter.propose());
-  Tokens next(40, 3);
-  next.push_back(1);
-  drafter.rebase(next);
-  const std::size_t fed = drafter->model().fed;
-  static_cast<void>(drafter.propose({.max_nodes = 1}));
-  EXPECT_EQ(drafter->model().fed - fed, 1U);
-  EXPECT_EQ(Tokens(drafter->model().cache().begin(), drafter->model().cache().end()), next);
-}
-
-TEST(ModelDrafter, StartsTheCacheAnewWithANewSequence) {
-  Drafter drafter = Drafter::make(ToyModel(), chain).value();
-  const Tokens first(50, 3);
-  drafter.begin(first);
-  EXPECT_FALSE(testing::propose(drafter, first).nodes.empty());
-  const Tokens second(40, 3);
-  drafter.begin(second);
-  const std::size_t fed = drafter.model().fed;
-  EXPECT_FALSE(testing::propose(drafter, second, {.max_nodes = 1}).nodes.empty());
-  EXPECT_EQ(drafter.model().fed - fed, 40U);
-  EXPECT_TRUE(drafter.model().sound);
+  context.resize(60);
+  EXPECT_EQ(fed_for(context), 1U) << "the sequence went back";
+  context.resize(40);
+  context.push_back(7);
+  drafter.rebase(context);
+  EXPECT_EQ(fed_for(context), 1U) << "a context with the same beginning";
+  drafter.begin(context);
+  EXPECT_EQ(fed_for(context), 41U) << "a new sequence";
 }
 
 TEST(ModelDrafter, KeepsNoCopyOfTheContext) {
@@ -626,44 +613,34 @@ struct SamplingEngine {
 };
 static_assert(DistributionVerifier<SamplingEngine>);
 
-TEST(ModelDrafterSampling, LearnsHowOftenItIsAccepted) {
-  Lent drafter = begun(sampled, {1, 2, 3});
-  const auto first = [&] { return drafter.propose().nodes[0].path_probability; };
-  const Probability before = first();
-  for (int i = 0; i < 20; ++i) {
+/// Reports rounds of which the first node was sent or not, and accepted or not. Returns the probability that the
+/// drafter states for the first node afterwards.
+Probability stated_after(Lent& drafter, int rounds, bool sent, bool accepted) {
+  const NodeIndex first = 0;
+  for (int i = 0; i < rounds; ++i) {
     const Drafted draft = drafter.propose();
-    const NodeIndex sent = 0;
-    drafter.feedback({draft.view(), {&sent, 1}, {}, Token{(draft.nodes[0].token + 1) % 8}, Cut::none, {}});
+    const std::span<const NodeIndex> node(&first, 1);
+    const Token other = (draft.nodes[0].token + 1) % 8;
+    drafter.feedback({draft.view(),
+                      sent ? node : node.first(0),
+                      accepted ? node : node.first(0),
+                      accepted ? std::optional<Token>()
+                      : sent   ? other
+                               : draft.nodes[0].token,
+                      Cut::none,
+                      {}});
   }
-  EXPECT_LT(first(), before);
-  for (int i = 0; i < 100; ++i) {
-    const Drafted draft = drafter.propose();
-    const NodeIndex sent = 0;
-    drafter.feedback({draft.view(), {&sent, 1}, {&sent, 1}, {}, Cut::none, {}});
-  }
-  EXPECT_GT(first(), before);
+  return drafter.propose().nodes[0].path_probability;
 }
 
-TEST(ModelDrafterSampling, LearnsNothingFromWhatWasNotSent) {
+TEST(ModelDrafterSampling, LearnsHowOftenItIsAcceptedUntilANewSequenceBegins) {
   Lent drafter = begun(sampled, {1, 2, 3});
-  const Probability before = drafter.propose().nodes[0].path_probability;
-  for (int i = 0; i < 20; ++i) {
-    const Drafted draft = drafter.propose();
-    drafter.feedback({draft.view(), {}, {}, draft.nodes[0].token, Cut::none, {}});
-  }
-  EXPECT_EQ(drafter.propose().nodes[0].path_probability, before);
-}
-
-TEST(ModelDrafterSampling, ForgetsWhatItLearnedWhenANewSequenceBegins) {
-  Lent drafter = begun(sampled, {1, 2, 3});
-  const Probability before = drafter.propose().nodes[0].path_probability;
-  for (int i = 0; i < 20; ++i) {
-    const Drafted draft = drafter.propose();
-    const NodeIndex sent = 0;
-    drafter.feedback({draft.view(), {&sent, 1}, {&sent, 1}, {}, Cut::none, {}});
-  }
+  const Probability before = stated_after(drafter, 0, false, false);
+  EXPECT_EQ(stated_after(drafter, 20, false, false), before) << "nothing was sent";
+  EXPECT_LT(stated_after(drafter, 20, true, false), before);
+  EXPECT_GT(stated_after(drafter, 100, true, true), before);
   drafter.begin(Tokens{1, 2, 3});
-  EXPECT_EQ(drafter.propose().nodes[0].path_probability, before);
+  EXPECT_EQ(stated_after(drafter, 0, false, false), before);
 }
 
 }  // namespace

@@ -57,16 +57,6 @@ void run_refused_round(LentNgram<>& drafter, Token pick, const Tokens& shown, co
 
 // --- Drafts ---
 
-TEST(NgramShownRows, AreCandidatesThatTheTextNeverHad) {
-  LentNgram<> drafter = drafter_with({}, {90, 80, 1, 2});
-  EXPECT_FALSE(node_at(draft_of(drafter, tree), {50}));
-  drafter.learn_row(Tokens{1, 2}, Tokens{50, 51, 52});
-  const Nodes nodes = draft_of(drafter, tree);
-  ASSERT_TRUE(node_at(nodes, {50}) && node_at(nodes, {51}));
-  EXPECT_GT(nodes[static_cast<std::size_t>(*node_at(nodes, {50}))].path_probability,
-            nodes[static_cast<std::size_t>(*node_at(nodes, {51}))].path_probability);
-}
-
 TEST(NgramShownRows, ChangeNothingWhileNoneIsShown) {
   const Tokens text = testing::make_stream(testing::Stream::trace_like, 600, 3, 40);
   LentNgram<> with = drafter_with({}, {text.begin(), text.begin() + 20});

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,11 +16,9 @@
 namespace reprise::testing::predicted_output_drafter_test {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 /// `size` different tokens from `first` on.
 Tokens counting(Token first, std::size_t size) {
@@ -48,14 +45,6 @@ constexpr DraftBudget chain = {.max_nodes = 8, .shape = DraftShape::chain};
 Tokens chain_of(LentReference& strategy, std::size_t nodes = 4) {
   return tokens_of(drafted_by(strategy, {.max_nodes = nodes, .shape = DraftShape::chain}));
 }
-/// The tokens that may come next, over all paths.
-Tokens next_of(LentReference& strategy) {
-  Tokens tokens;
-  for (const DraftNode& node : drafted_by(strategy, {.max_nodes = 64}))
-    if (node.parent == anchor_parent) tokens.push_back(node.token);
-  return tokens;
-}
-
 /// Decodes `output` after `prompt` and counts passes.
 template <class Strategy>
 std::size_t passes(Lent<Strategy> strategy, const Tokens& prompt, const Tokens& output, const DraftBudget& budget) {
@@ -108,25 +97,6 @@ TEST(PredictedOutputDrafter, WaitsForADocumentToBeQuoted) {
   EXPECT_THAT(chain_of(strategy), ElementsAre(122, 123, 124, 125));
   strategy.begin(Tokens{1, 110, 111});
   EXPECT_THAT(chain_of(strategy), ElementsAre(112, 113, 114, 115)) << "a prompt that ends in a quotation";
-}
-TEST(PredictedOutputDrafter, GoesOnWhereSomethingWasLeftOut) {
-  LentReference strategy = predicting(counting(100, 400));
-  strategy.begin(Tokens{1});
-  strategy.observe(counting(100, 10), Origin::output);
-  strategy.observe(Tokens{115}, Origin::output);
-  EXPECT_THAT(next_of(strategy), Contains(116)) << "five tokens";
-  strategy.observe(Tokens{116}, Origin::output);
-  EXPECT_THAT(chain_of(strategy), ElementsAre(117, 118, 119, 120));
-  strategy.observe(counting(117, 10), Origin::output);
-  strategy.observe(Tokens{226}, Origin::output);
-  EXPECT_THAT(next_of(strategy), Contains(227)) << "a hundred";
-  strategy.observe(Tokens{227}, Origin::output);
-  EXPECT_THAT(chain_of(strategy), ElementsAre(228, 229, 230, 231));
-  strategy.observe(counting(228, 10), Origin::output);
-  strategy.observe(Tokens{150}, Origin::output);
-  EXPECT_THAT(chain_of(strategy), Not(Contains(151))) << "too far back for one token";
-  strategy.observe(Tokens{151}, Origin::output);
-  EXPECT_THAT(chain_of(strategy), ElementsAre(152, 153, 154, 155));
 }
 TEST(PredictedOutputDrafter, KeepsNoCopyOfTheContext) {
   LentReference strategy = predicting(counting(100, 50));

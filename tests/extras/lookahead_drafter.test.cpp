@@ -83,18 +83,6 @@ TEST_P(LookaheadSettings, NeverGetAnAuxiliaryNodeCommitted) {
 
 // --- The lookahead branch ---
 
-TEST(LookaheadDrafter, BeginsWithAChainOfGuessesFromTheContext) {
-  Lent drafter = begun();
-  const auto nodes = nodes_of(drafter);
-  ASSERT_EQ(nodes.size(), 5U);
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    EXPECT_EQ(nodes[i].parent, static_cast<NodeIndex>(i) - 1);
-    EXPECT_TRUE(nodes[i].auxiliary);
-    EXPECT_EQ(nodes[i].source, DraftSource::target);
-    EXPECT_NE(std::find(prompt.begin(), prompt.end(), nodes[i].token), prompt.end());
-  }
-}
-
 TEST(LookaheadDrafter, HasColumnsThatGrowByWhatTheTargetSaysBehindThem) {
   // The target picks a new token each time, so every round commits one token.
   Lent drafter = begun({.window = 3, .ngram = 4});
@@ -185,20 +173,6 @@ TEST(LookaheadDrafter, DraftsNothingToCommitWhenTheTargetRevealedNothing) {
       EXPECT_TRUE(node.auxiliary);
 }
 
-TEST(LookaheadDrafter, ForgetsThePoolWhenANewSequenceBegins) {
-  Lent drafter = begun();
-  for (int i = 0; i < 50; ++i) run_round(drafter, RankedText{});
-  drafter.begin(prompt);
-  Lent fresh = begun();
-  const auto nodes = nodes_of(drafter);
-  const auto wanted = nodes_of(fresh);
-  ASSERT_EQ(nodes.size(), wanted.size());
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    EXPECT_EQ(nodes[i].token, wanted[i].token);
-    EXPECT_EQ(nodes[i].path_probability, wanted[i].path_probability);
-  }
-}
-
 TEST(LookaheadDrafter, LearnsHowLikelyItsNgramsAre) {
   const auto first_probability = [](std::size_t order) {
     Lent drafter = begun({.candidates = 1});
@@ -258,29 +232,7 @@ TEST(LookaheadDrafter, StopsSendingAuxiliaryRowsToThoseWhoRevealNothing) {
 
 // --- Chains ---
 
-TEST(LookaheadDrafter, GoesOnWithChains) {
-  const RankedText target{.order = 1, .vocabulary = 40};
-  Lent drafter = begun();
-  std::size_t accepted = 0;
-  for (int i = 0; i < 200; ++i) {
-    const RankedRound round = run_round(drafter, target, {.budget = {.shape = DraftShape::chain}});
-    accepted += round.accepted.size();
-    for (std::size_t node = 0; node < round.nodes.size(); ++node) {
-      EXPECT_EQ(round.nodes[node].parent, static_cast<NodeIndex>(node) - 1);
-      EXPECT_FALSE(round.nodes[node].auxiliary) << "chains carry none";
-    }
-  }
-  EXPECT_GT(accepted, 200U);
-}
-
 // --- Every setting has an effect ---
-
-TEST(LookaheadOptions, WindowIsTheNumberOfColumns) {
-  for (const std::size_t window : {1U, 4U, 16U}) {
-    Lent drafter = begun({.window = window});
-    EXPECT_EQ(nodes_of(drafter).size(), window);
-  }
-}
 
 TEST(LookaheadOptions, PoolNgramsBoundsWhatIsRemembered) {
   const auto accepted = [](std::size_t ngrams) {

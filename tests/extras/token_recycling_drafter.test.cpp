@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -57,24 +56,6 @@ TEST(TokenRecyclingDrafter, DraftsNothingBeforeItHasSeenTheTargetAtWork) {
   EXPECT_TRUE(nodes_of(drafter).empty());
 }
 
-TEST(TokenRecyclingDrafter, DraftsCandidatesOfCandidates) {
-  Lent drafter = begun();  // the context ends with 5
-  tell(drafter, {6, 7}, 6);
-  tell(drafter, {8}, 8);
-  tell(drafter, {5, 9}, 5);
-  const auto nodes = nodes_of(drafter);
-  ASSERT_GE(nodes.size(), 4U);
-  EXPECT_EQ(nodes[0].token, 6);
-  EXPECT_EQ(nodes[0].parent, anchor_parent);
-  std::vector<Tokens> paths;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    paths.push_back(testing::tokens_to({nodes, DraftKind::ordered}, static_cast<NodeIndex>(i)));
-    EXPECT_EQ(nodes[i].source, DraftSource::target);
-  }
-  for (const Tokens& path : {Tokens{6, 8}, Tokens{6, 8, 5}, Tokens{6, 8, 9}, Tokens{7}, Tokens{6, 8, 5, 6}})
-    EXPECT_NE(std::find(paths.begin(), paths.end(), path), paths.end());
-}
-
 TEST(TokenRecyclingDrafter, DraftsWhatItAlwaysDrafted) {
   const auto digest = [](const TokenRecyclingOptions& options, bool all_rows) {
     const auto made = [&] { return Lent{TokenRecyclingDrafter::make(options).value()}; };
@@ -94,14 +75,6 @@ TEST(TokenRecyclingDrafter, LearnsHowLikelyEachRankIs) {
   ASSERT_FALSE(nodes.empty());
   EXPECT_EQ(nodes[0].token, 5);
   EXPECT_GT(nodes[0].path_probability, Probability::ratio(9, 10));
-}
-
-TEST(TokenRecyclingDrafter, ForgetsTheMatrixWhenANewSequenceBegins) {
-  Lent drafter = begun();
-  tell(drafter, {6, 7}, 6);
-  drafter.begin(prompt);
-  EXPECT_TRUE(top_k(drafter, 5).empty());
-  EXPECT_TRUE(nodes_of(drafter).empty());
 }
 
 TEST(TokenRecyclingDrafter, CopiesGoOnIndependently) {

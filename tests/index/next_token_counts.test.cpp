@@ -128,22 +128,6 @@ TEST(NextTokenLine, KeepsItsContextIfTheUnlistedWordIsHalvedToNothing) {
   for (const NextTokenWord word : line) EXPECT_TRUE(word.empty() || word.tag() == 7);
 }
 
-TEST(NextTokenCounts, EvictTheSmallestAndKeepTheTotal) {
-  NextTokenCounts table = table_of(64);
-  for (Token token = 0; token < 8; ++token) add_times(table, 1, token, static_cast<std::size_t>(10 - token));
-  EXPECT_EQ(table.evictions(), 0U);
-  EXPECT_EQ(table.next(1).total(), 52U);
-  table.add(1, 100);  // takes the places of tokens 7 and 6: one for itself and one for the rest of the total
-  EXPECT_EQ(table.evictions(), 1U);
-  EXPECT_EQ(listed(table.next(1)), (Listed{{0, 10}, {1, 9}, {2, 8}, {3, 7}, {4, 6}, {5, 5}, {100, 1}}));
-  EXPECT_EQ(table.next(1).total(), 53U);
-  for (Token token = 101; token < 130; ++token) {
-    table.add(1, token);
-    ASSERT_EQ(listed(table.next(1)), (Listed{{0, 10}, {1, 9}, {2, 8}, {3, 7}, {4, 6}, {5, 5}, {token, 1}}));
-  }
-  EXPECT_EQ(table.next(1).total(), 82U);
-}
-
 TEST(NextTokenCounts, AreHalvedTogetherWhenOneIsFull) {
   NextTokenCounts table = table_of(64);
   add_times(table, 1, 10, 60'000);

@@ -43,21 +43,6 @@ TEST(RacerDrafter, DraftsWhatItAlwaysDrafted) {
   EXPECT_EQ(digest_with({.ngram = 5, .trie_nodes = 120}), 13933523385188430115U);
 }
 
-TEST(RacerDrafter, ContinuesARetrievedChainWithFirstRanks) {
-  Lent drafter = made({.nodes = 4, .ngram = 3});
-  drafter.begin(Tokens{1, 2, 3, 4, 1, 2});
-  drafter->learn_row(Tokens{3}, Tokens{8, 9});
-  drafter->learn_row(Tokens{8}, Tokens{7});
-  // Of five nodes, the border and 3 are retrieved. A logits chain of three nodes begins with 3.
-  const auto nodes = drafter.propose({.shape = DraftShape::chain}).nodes;
-  ASSERT_EQ(nodes.size(), 3U);
-  EXPECT_EQ(nodes[0].token, 3);
-  EXPECT_EQ(nodes[1].token, 8);
-  EXPECT_EQ(nodes[2].token, 7);
-  EXPECT_EQ(nodes[0].source, DraftSource::context);
-  EXPECT_EQ(nodes[1].source, DraftSource::target);
-}
-
 TEST(RacerDrafter, KeepsTheContractOfAStrategy) {
   // Small tries, because each check copies hundreds of drafters.
   for (const RacerOptions& options :
