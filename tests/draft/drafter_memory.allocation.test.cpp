@@ -32,7 +32,7 @@ using testing::AllocationWatch;
 using testing::ToyModel;
 using Tokens = std::vector<Token>;
 
-const Tokens text = testing::make_stream(testing::Stream::trace_like, 900, 3, 8);
+const Tokens text = testing::make_stream(testing::Stream::trace_like, 600, 3, 8);
 
 TokenSpan first(std::size_t size) { return TokenSpan(text).first(size); }
 
@@ -178,9 +178,9 @@ TEST(DrafterMemory, MayRunOutInACopyThatIsThenOnlyPoorer) {
       };
       auto copy = copy_without();
       drafted_by(copy, first(450));
-      copy.observe(first(800), 350, Origin::output);
-      drafted_by(copy, first(800));
-      copy.truncate(first(800), 310);
+      copy.observe(first(580), 130, Origin::output);
+      drafted_by(copy, first(580));
+      copy.truncate(first(580), 310);
       drafted_by(copy, first(310));
       copy.begin(first(300));
       copy.observe(first(450), 150, Origin::output);
