@@ -27,7 +27,6 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   engine
-  argmax
   attention_mask
   rejection
   sampler_history
@@ -99,7 +98,6 @@ reprise_add_layer_tests(
   model_drafter
   ngram_digests
   ngram_drafter
-  ngram_history
   ngram_next_tokens
   ngram_rebase
   ngram_shown_rows
@@ -250,8 +248,7 @@ reprise_add_tests(
   draft/any_strategy.allocation.test.cpp
   draft/draft_sources.allocation.test.cpp
   extras/ranked_drafters.allocation.test.cpp
-  extras/rest_drafter.allocation.test.cpp
-  draft/model_drafter.allocation.test.cpp
+  draft/drafter_memory.allocation.test.cpp
   draft/ngram_drafter.allocation.test.cpp
   draft/shown_rows.allocation.test.cpp
   extras/token_table_drafter.allocation.test.cpp

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,45 +25,20 @@ namespace {
 static_assert(DraftStrategy<archetype::Strategy>);
 static_assert(!ReservableStrategy<archetype::Strategy> && !MeasurableStrategy<archetype::Strategy>);
 
-struct WithoutBegin {
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void propose(TokenSpan, Draft&) {}
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
+enum class Call : std::uint8_t { none, begin, observe, propose, feedback, truncate };
+/// A strategy without one of its functions.
+template <Call missing>
+struct Without {
+  void begin(TokenSpan) requires(missing != Call::begin) {}
+  void observe(TokenSpan, std::size_t, Origin) requires(missing != Call::observe) {}
+  void propose(TokenSpan, Draft&) requires(missing != Call::propose) {}
+  void feedback(TokenSpan, const Outcome&) requires(missing != Call::feedback) {}
+  void truncate(TokenSpan, std::size_t) requires(missing != Call::truncate) {}
 };
-static_assert(!DraftStrategy<WithoutBegin>);
-
-struct WithoutObserve {
-  void begin(TokenSpan) {}
-  void propose(TokenSpan, Draft&) {}
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
-};
-static_assert(!DraftStrategy<WithoutObserve>);
-
-struct WithoutPropose {
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
-};
-static_assert(!DraftStrategy<WithoutPropose>);
-
-struct WithoutFeedback {
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void propose(TokenSpan, Draft&) {}
-  void truncate(TokenSpan, std::size_t) {}
-};
-static_assert(!DraftStrategy<WithoutFeedback>);
-
-struct WithoutTruncate {
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void propose(TokenSpan, Draft&) {}
-  void feedback(TokenSpan, const Outcome&) {}
-};
-static_assert(!DraftStrategy<WithoutTruncate>);
+static_assert(DraftStrategy<Without<Call::none>>);
+static_assert(!DraftStrategy<Without<Call::begin>> && !DraftStrategy<Without<Call::observe>> &&
+              !DraftStrategy<Without<Call::propose>> && !DraftStrategy<Without<Call::feedback>> &&
+              !DraftStrategy<Without<Call::truncate>>);
 
 struct IgnorantOfOrigin : archetype::Strategy {
   void observe(TokenSpan, std::size_t) {}

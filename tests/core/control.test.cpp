@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,33 +19,24 @@ namespace {
 
 static_assert(DraftControl<archetype::Control> && DraftControl<SendAll>);
 
-struct WithoutBegin {
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }
-  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return {}; }
-  void learn(const Outcome&, const PassReport&) {}
+enum class Call : std::uint8_t { none, begin, budget, choose, learn };
+/// A control without one of its functions.
+template <Call missing>
+struct Without {
+  void begin() requires(missing != Call::begin) {}
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const
+      requires(missing != Call::budget) {
+    return asked;
+  }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const
+      requires(missing != Call::choose) {
+    return {};
+  }
+  void learn(const Outcome&, const PassReport&) requires(missing != Call::learn) {}
 };
-static_assert(!DraftControl<WithoutBegin>);
-
-struct WithoutBudget {
-  void begin() {}
-  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return {}; }
-  void learn(const Outcome&, const PassReport&) {}
-};
-static_assert(!DraftControl<WithoutBudget>);
-
-struct WithoutChoose {
-  void begin() {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }
-  void learn(const Outcome&, const PassReport&) {}
-};
-static_assert(!DraftControl<WithoutChoose>);
-
-struct WithoutLearn {
-  void begin() {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }
-  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return {}; }
-};
-static_assert(!DraftControl<WithoutLearn>);
+static_assert(DraftControl<Without<Call::none>>);
+static_assert(!DraftControl<Without<Call::begin>> && !DraftControl<Without<Call::budget>> &&
+              !DraftControl<Without<Call::choose>> && !DraftControl<Without<Call::learn>>);
 
 struct ChoosesWords : archetype::Control {
   [[nodiscard]] std::string choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return "some"; }

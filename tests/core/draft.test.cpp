@@ -15,7 +15,6 @@
 namespace reprise::draft_test {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -36,26 +35,11 @@ TEST(Draft, StartsEmpty) {
   EXPECT_TRUE(draft.view().empty());
 }
 
-TEST(Draft, RefusesNodesWhenFullAndKeepsWhatItHas) {
-  std::array<DraftNode, 2> storage;
-  Draft draft(storage, {});
-  EXPECT_TRUE(draft.push({.token = 1}));
-  EXPECT_TRUE(draft.push({.token = 2}));
-  EXPECT_FALSE(draft.push({.token = 3}));
-  EXPECT_FALSE(draft.extend({.token = 4}));
-  EXPECT_THAT(tokens_of(draft.view()), ElementsAre(1, 2));
-}
-
 TEST(Draft, RemembersThatANodeOfAnotherDraftWasMalformed) {
   Draft draft({}, {});
   EXPECT_FALSE(draft.malformed());
   draft.mark_malformed();
   EXPECT_TRUE(draft.malformed());
-}
-TEST(Draft, WithoutStorageHoldsNothing) {
-  Draft draft({}, {});
-  EXPECT_FALSE(draft.push({.token = 1}));
-  EXPECT_TRUE(draft.empty());
 }
 
 TEST(Draft, ExtendMakesAChainFromTheAnchorOn) {
@@ -65,16 +49,6 @@ TEST(Draft, ExtendMakesAChainFromTheAnchorOn) {
   EXPECT_EQ(draft[0].parent, anchor_parent);
   EXPECT_EQ(draft[1].parent, 0);
   EXPECT_EQ(draft[2].parent, 1);
-}
-
-TEST(Draft, PushKeepsTheParentThatItIsGiven) {
-  std::array<DraftNode, 3> storage;
-  Draft draft(storage, {});
-  EXPECT_TRUE(draft.push({.token = 5}));
-  EXPECT_TRUE(draft.push({.token = 6}));
-  EXPECT_TRUE(draft.push({.token = 7, .parent = 0}));
-  EXPECT_EQ(draft[1].parent, anchor_parent);
-  EXPECT_EQ(draft[2].parent, 0);
 }
 
 TEST(Draft, ClearEmptiesItAndSetsTheKind) {
@@ -101,167 +75,23 @@ TEST(Draft, SaysWhyItIsEmptyUntilItIsCleared) {
   EXPECT_FALSE(draft.left_out() || draft.held_back());
 }
 
-TEST(Draft, TruncateKeepsTheFirstNodesAndNeverGrows) {
+// draft_push.test.cpp compares the rules of push() with a naive reference.
+
+TEST(Draft, OfOnePathAtMostIsAChain) {
   std::array<DraftNode, 3> storage;
-  Draft draft(storage, {});
-  for (const Token token : {5, 6, 7}) EXPECT_TRUE(draft.extend({.token = token}));
-  draft.truncate(9);
-  EXPECT_EQ(draft.size(), 3U);
-  draft.truncate(1);
-  EXPECT_THAT(tokens_of(draft.view()), ElementsAre(5));
-  EXPECT_TRUE(draft.extend({.token = 8}));
-  EXPECT_EQ(draft[1].parent, 0);
+  EXPECT_TRUE(Draft(storage, {.max_leaves = 1}).chain());
+  EXPECT_EQ(Draft(storage, {.max_leaves = 1}).budget().shape, DraftShape::chain);
+  EXPECT_EQ(Draft(storage, {.max_leaves = 7, .shape = DraftShape::chain}).budget().max_leaves, 1U);
+  EXPECT_FALSE(Draft(storage, {.max_leaves = 2}).chain());
 }
 
-// ------------------------------------------------------------------------------------- the rules that push() enforces
-
-DraftNode node(Token token, NodeIndex parent) { return {.token = token, .parent = parent}; }
-DraftNode likely(Token token, std::uint32_t percent, NodeIndex parent = anchor_parent) {
-  return {.token = token, .parent = parent, .path_probability = Probability::ratio(percent, 100)};
-}
-DraftNode auxiliary(Token token, NodeIndex parent) { return {.token = token, .parent = parent, .auxiliary = true}; }
-
-/// A draft after these pushes, and the result of each push.
-struct Pushed {
-  std::array<DraftNode, 24> storage;
-  Draft draft;
-  std::vector<bool> taken;
-
-  explicit Pushed(const std::vector<DraftNode>& nodes, const DraftBudget& budget = {},
-                  DraftKind kind = DraftKind::ordered)
-      : draft(storage, budget) {
-    draft.clear(kind);
-    for (const DraftNode& node : nodes) taken.push_back(draft.push(node));
+TEST(Draft, RefusesImpossibleParents) {
+  std::array<DraftNode, 3> storage;
+  for (const NodeIndex parent : {std::numeric_limits<NodeIndex>::max(), std::numeric_limits<NodeIndex>::min()}) {
+    Draft draft(storage, {});
+    EXPECT_FALSE(draft.push({.token = 1, .parent = parent}));
+    EXPECT_TRUE(draft.malformed());
   }
-  Pushed(const Pushed&) = delete;
-  Pushed& operator=(const Pushed&) = delete;
-  ~Pushed() = default;
-  [[nodiscard]] std::vector<Token> tokens() const { return tokens_of(draft.view()); }
-};
-constexpr DraftBudget chain = {.shape = DraftShape::chain};
-
-TEST(DraftPushChain, FollowsTheFirstChildOfEachNode) {
-  const Pushed pushed({node(1, -1), node(2, -1), node(3, 0), node(5, 0), node(6, 1)}, chain);
-  EXPECT_THAT(pushed.taken, ElementsAre(true, false, true, false, true));
-  EXPECT_THAT(pushed.tokens(), ElementsAre(1, 3, 6));
-  EXPECT_FALSE(pushed.draft.malformed()) << "a path too many is no malformed node";
-}
-TEST(DraftPushChain, IsALeafAtMostWhateverTheBudgetSaysOfLeaves) {
-  EXPECT_TRUE(Pushed({node(1, -1)}, {.max_leaves = 0}).draft.empty());
-  EXPECT_TRUE(Pushed({node(1, -1)}, {.max_leaves = 0, .shape = DraftShape::chain}).draft.empty());
-  EXPECT_TRUE(Pushed({}, {.max_leaves = 1}).draft.chain());
-  EXPECT_EQ(Pushed({}, {.max_leaves = 1}).draft.budget().shape, DraftShape::chain);
-  EXPECT_EQ(Pushed({}, {.max_leaves = 7, .shape = DraftShape::chain}).draft.budget().max_leaves, 1U);
-  EXPECT_FALSE(Pushed({}, {.max_leaves = 2}).draft.chain());
-}
-TEST(DraftPushChain, NeverReachesNodesWithImpossibleParents) {
-  constexpr auto most = std::numeric_limits<NodeIndex>::max();
-  constexpr auto least = std::numeric_limits<NodeIndex>::min();
-  for (const DraftBudget& budget : {chain, DraftBudget{}}) {
-    const Pushed pushed({node(1, 0), node(2, 1), node(3, 7), node(4, most), node(5, least), node(6, -2)}, budget);
-    EXPECT_TRUE(pushed.draft.empty());
-    EXPECT_TRUE(pushed.draft.malformed());
-  }
-}
-TEST(DraftPushChain, PassesOverAuxiliaryNodes) {
-  const Pushed pushed({auxiliary(1, -1), node(2, -1), node(3, 0)}, chain);
-  EXPECT_THAT(pushed.tokens(), ElementsAre(2, 3));
-}
-TEST(DraftPushChain, EndsWhereItsStorageOrItsBudgetDoes) {
-  std::vector<DraftNode> nodes;
-  for (NodeIndex i = 0; i < 30; ++i) nodes.push_back(node(i, i - 1));
-  EXPECT_EQ(Pushed(nodes, {.max_nodes = 100, .shape = DraftShape::chain}).draft.size(), 24U);
-  const Pushed eight(nodes, {.max_nodes = 8, .shape = DraftShape::chain});
-  EXPECT_EQ(eight.draft.size(), 8U);
-  EXPECT_TRUE(eight.draft.full());
-  EXPECT_FALSE(eight.draft.malformed());
-}
-TEST(DraftPushChain, EndsAtTheDepthOfItsBudget) {
-  const Pushed pushed({node(1, -1), node(2, 0), node(3, 1)}, {.max_depth = 2, .shape = DraftShape::chain});
-  EXPECT_THAT(pushed.tokens(), ElementsAre(1, 2));
-  EXPECT_FALSE(pushed.draft.malformed() || pushed.draft.left_out());
-}
-
-TEST(DraftPushTree, KeepsTheOrderAndTheParents) {
-  const Pushed pushed({node(1, -1), node(2, -1), node(3, 1), node(4, 0), node(5, 1)});
-  EXPECT_THAT(pushed.tokens(), ElementsAre(1, 2, 3, 4, 5));
-  EXPECT_THAT(pushed.taken, Each(true));
-}
-TEST(DraftPushTree, GoesOnAfterARefusedNode) {
-  const Pushed pushed({node(1, 9), node(2, -1), node(3, 1), node(4, 0), node(5, 0)});
-  EXPECT_THAT(pushed.taken, ElementsAre(false, true, false, true, true));
-  EXPECT_THAT(pushed.tokens(), ElementsAre(2, 4, 5));
-}
-TEST(DraftPushTree, RefusesAPathTooManyButGoesOnWithThoseItHas) {
-  // There are two paths, through nodes 0 and 1. A third child of the anchor would start a third path, and so would a
-  // second child of node 0.
-  const Pushed pushed({node(1, -1), node(2, -1), node(3, -1), node(4, 0), node(5, 0), node(6, 1), node(7, 2)},
-                      {.max_leaves = 2});
-  EXPECT_THAT(pushed.taken, ElementsAre(true, true, false, true, false, true, true));
-}
-TEST(DraftPushTree, TakesATokenOnceForEachParent) {
-  const Pushed pushed({node(1, -1), node(1, -1), node(1, 0), node(1, 0)});
-  EXPECT_THAT(pushed.taken, ElementsAre(true, false, true, false));
-  EXPECT_TRUE(pushed.draft.malformed());
-}
-TEST(DraftPushTree, RefusesWhatIsTooDeepAndTakesWhatIsNot) {
-  const Pushed pushed({node(1, -1), node(2, 0), node(3, 1), node(4, -1), node(5, 2)}, {.max_depth = 2});
-  EXPECT_THAT(pushed.taken, ElementsAre(true, true, false, true, true));
-}
-TEST(DraftPushTree, CarriesAuxiliaryNodesBesideOthersWithTheSameToken) {
-  const Pushed pushed({auxiliary(1, -1), node(1, -1), auxiliary(1, -1), auxiliary(2, 0), node(2, 1)});
-  EXPECT_THAT(pushed.taken, Each(true));
-}
-TEST(DraftPushTree, NeverCarriesANodeAfterAnAuxiliaryOne) {
-  const Pushed pushed({auxiliary(1, -1), node(2, 0), auxiliary(4, 0)});
-  EXPECT_THAT(pushed.taken, ElementsAre(true, false, true));
-  EXPECT_TRUE(pushed.draft.malformed());
-}
-TEST(DraftPushTree, CountsAuxiliaryNodesAsPathsAndLevels) {
-  EXPECT_THAT(Pushed({auxiliary(1, -1), node(2, -1), node(3, -1)}, {.max_leaves = 2}).taken,
-              ElementsAre(true, true, false));
-  EXPECT_THAT(Pushed({auxiliary(1, -1), auxiliary(2, 0)}, {.max_depth = 1, .max_leaves = 2}).taken,
-              ElementsAre(true, false));
-}
-TEST(DraftPush, RefusesANodeMoreProbableThanAnEarlierOne) {
-  const Pushed pushed({likely(1, 50), likely(2, 51), likely(3, 50), likely(4, 50, 0), likely(5, 20, 1), likely(6, 21)});
-  EXPECT_THAT(pushed.taken, ElementsAre(true, false, true, true, true, false));
-  EXPECT_TRUE(pushed.draft.malformed());
-}
-TEST(DraftPush, RefusesWhatIsTooUnlikelyAndSaysSo) {
-  const Pushed pushed({likely(1, 50), likely(2, 29), likely(3, 30)},
-                      {.min_path_probability = Probability::ratio(30, 100)});
-  EXPECT_THAT(pushed.taken, ElementsAre(true, false, true));
-  EXPECT_TRUE(pushed.draft.left_out());
-  EXPECT_FALSE(pushed.draft.malformed());
-}
-TEST(DraftPushSampled, KeepsTheOrderInWhichItWasDrawn) {
-  const Pushed pushed({likely(1, 20), likely(2, 90, 0), likely(3, 50, 1)}, {}, DraftKind::sampled);
-  EXPECT_THAT(pushed.taken, Each(true));
-}
-TEST(DraftPushSampled, EndsAtItsFirstRefusal) {
-  const Pushed unlikely({likely(1, 50), likely(2, 10, 0), likely(3, 50, 0)},
-                        {.min_path_probability = Probability::ratio(30, 100)}, DraftKind::sampled);
-  EXPECT_THAT(unlikely.taken, ElementsAre(true, false, false));
-  EXPECT_TRUE(unlikely.draft.left_out());
-  const Pushed malformed({node(1, -1), node(2, 7), node(3, 0)}, {}, DraftKind::sampled);
-  EXPECT_THAT(malformed.taken, ElementsAre(true, false, false));
-}
-TEST(DraftPushSampled, IsAChainInAnyBudget) {
-  const Pushed pushed({node(1, -1), node(2, -1), node(3, 0)}, {}, DraftKind::sampled);
-  EXPECT_TRUE(pushed.draft.chain());
-  EXPECT_THAT(pushed.taken, ElementsAre(true, false, false));
-}
-TEST(DraftTruncate, GivesBackThePathsAndTheNodes) {
-  Pushed pushed({node(1, -1), node(2, -1), node(3, 0), node(4, 1)}, {.max_nodes = 4, .max_leaves = 2});
-  EXPECT_FALSE(pushed.draft.push(node(5, 2)));
-  pushed.draft.truncate(3);
-  EXPECT_FALSE(pushed.draft.push(node(5, -1))) << "two paths are there";
-  EXPECT_TRUE(pushed.draft.push(node(5, 2)));
-  pushed.draft.truncate(1);
-  EXPECT_TRUE(pushed.draft.push(node(6, -1)));
-  EXPECT_FALSE(pushed.draft.push(node(7, -1)));
-  EXPECT_TRUE(pushed.draft.push(node(7, 1)));
 }
 
 TEST(DraftView, IsEmptyByDefault) {

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
-#include <string_view>
 #include <vector>
 
 #include "support/streams.hpp"
@@ -18,16 +16,6 @@ using Tokens = std::vector<Token>;
 
 reprise::detail::StopCheck check(const Limits& limits, const Tokens& output, Token next) {
   return reprise::detail::check_stop(limits, output, next);
-}
-
-TEST(FinishReason, EveryReasonHasANameOfItsOwn) {
-  std::set<std::string_view> names;
-  for (std::size_t i = 0; i < finish_reason_count; ++i) {
-    const std::string_view text = to_string(static_cast<FinishReason>(i));
-    EXPECT_FALSE(text.empty()) << "reason " << i;
-    EXPECT_TRUE(names.insert(text).second) << text;
-  }
-  EXPECT_EQ(finish_reason_count, static_cast<std::size_t>(FinishReason::caller) + 1);
 }
 
 TEST(FinishReason, IsNamedLikeTheEnumerator) {
@@ -78,69 +66,6 @@ TEST(CheckStop, EndOfSequenceGoesBeforeStopIdBeforeStopSequence) {
   EXPECT_EQ(check(limits, {9}, 1).reason, FinishReason::eos);
   EXPECT_EQ(check(limits, {9}, 1).trim, 1U);
   EXPECT_EQ(check(limits, {9}, 2).reason, FinishReason::stop_id);
-}
-
-TEST(CheckStop, StopsBehindAWholeStopSequence) {
-  Limits limits;
-  limits.stop_sequences = {{4, 5, 6}};
-  const reprise::detail::StopCheck stop = check(limits, {1, 4, 5}, 6);
-  EXPECT_EQ(stop.reason, FinishReason::stop_sequence);
-  EXPECT_EQ(stop.trim, 3U);
-  EXPECT_EQ(check(limits, {4, 5}, 7).reason, FinishReason::none);
-  EXPECT_EQ(check(limits, {4, 7}, 6).reason, FinishReason::none);
-  EXPECT_EQ(check(limits, {4, 5, 7}, 6).reason, FinishReason::none);
-}
-
-TEST(CheckStop, FindsAStopSequenceThatIsTheWholeOutputButNoLongerOne) {
-  Limits limits;
-  limits.stop_sequences = {{4, 5, 6}};
-  EXPECT_EQ(check(limits, {4, 5}, 6).reason, FinishReason::stop_sequence);
-  EXPECT_EQ(check(limits, {5}, 6).reason, FinishReason::none);
-  EXPECT_EQ(check(limits, {}, 6).reason, FinishReason::none);
-}
-
-TEST(CheckStop, FindsAStopSequenceBehindAFalseStart) {
-  Limits limits;
-  limits.stop_sequences = {{1, 1, 2}};
-  EXPECT_EQ(check(limits, {1, 1, 1}, 2).reason, FinishReason::stop_sequence);
-  EXPECT_EQ(check(limits, {1, 1, 1}, 2).trim, 3U);
-}
-
-TEST(CheckStop, TrimsTheLongestOfSeveralStopSequences) {
-  Limits limits;
-  for (const auto& order : {std::vector<Tokens>{{6}, {4, 5, 6}, {5, 6}}, {{4, 5, 6}, {5, 6}, {6}}}) {
-    limits.stop_sequences = order;
-    EXPECT_EQ(check(limits, {4, 5}, 6).trim, 3U);
-    EXPECT_EQ(check(limits, {5}, 6).trim, 2U);
-    EXPECT_EQ(check(limits, {}, 6).trim, 1U);
-  }
-}
-
-TEST(CheckStop, AnEmptyStopSequenceNeverMatches) {
-  Limits limits;
-  limits.stop_sequences = {{}};
-  EXPECT_EQ(check(limits, {}, 0).reason, FinishReason::none);
-  EXPECT_EQ(check(limits, {1, 2}, 3).reason, FinishReason::none);
-  EXPECT_EQ(held_back(limits, Tokens{1, 2}), 0U);
-}
-
-TEST(HeldBack, IsTheLongestBeginningOfAStopSequenceAtTheEnd) {
-  Limits limits;
-  limits.stop_sequences = {{4, 5, 6}, {5, 9}};
-  EXPECT_EQ(held_back(limits, Tokens{}), 0U);
-  EXPECT_EQ(held_back(limits, Tokens{4}), 1U);
-  EXPECT_EQ(held_back(limits, Tokens{4, 5}), 2U) << "the longer of two";
-  EXPECT_EQ(held_back(limits, Tokens{3, 5}), 1U);
-  EXPECT_EQ(held_back(limits, Tokens{4, 5, 7}), 0U);
-  EXPECT_EQ(held_back(limits, Tokens{4, 5, 6}), 0U) << "a whole one has ended generation already";
-}
-
-TEST(HeldBack, FindsABeginningInsideARepetition) {
-  Limits limits;
-  limits.stop_sequences = {{1, 1, 2}};
-  EXPECT_EQ(held_back(limits, Tokens{1, 1, 1, 1}), 2U);
-  limits.stop_sequences = {{1, 2, 1, 3}};
-  EXPECT_EQ(held_back(limits, Tokens{1, 2, 1, 2, 1}), 3U);
 }
 
 TEST(HeldBack, SingleTokensHoldNothingBack) {

@@ -6,22 +6,11 @@
 
 #include <cstddef>
 #include <optional>
-#include <set>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace reprise::outcome_test {
 namespace {
-
-TEST(Cut, EveryReasonHasANameOfItsOwn) {
-  std::set<std::string_view> names;
-  for (std::size_t i = 0; i < cut_count; ++i) {
-    const std::string_view text = to_string(static_cast<Cut>(i));
-    EXPECT_FALSE(text.empty()) << "reason " << i;
-    EXPECT_TRUE(names.insert(text).second) << text;
-  }
-}
 
 TEST(Cut, IsNamedLikeTheEnumerator) {
   EXPECT_EQ(to_string(Cut::none), "none");

@@ -25,20 +25,6 @@ using testing::Documents;
 using testing::Random;
 using Tokens = std::vector<Token>;
 
-TEST(CorpusDrafts, ContinueTextOfTheCorpus) {
-  Tokens document;
-  for (Token token = 0; token < 100; ++token) document.push_back(token);
-  const CorpusBytes bytes = corpus_of({document}, 1000);
-  const CorpusStore store = CorpusStore::open(bytes).value();
-  NgramOptions options;
-  options.stores = {store};
-  testing::LentNgram<> drafter(options);
-  drafter.begin(Tokens{700, 50, 51});
-  const auto nodes = testing::draft_of(drafter, {.max_nodes = 16, .shape = DraftShape::chain});
-  ASSERT_GE(nodes.size(), 3U);
-  for (std::size_t i = 0; i < nodes.size(); ++i) EXPECT_EQ(nodes[i].token, 52 + static_cast<Token>(i));
-}
-
 /// Returns the tokens that the scripted engine generates after this prompt.
 Tokens answer_of(const testing::ScriptedOptions& script, const Tokens& prompt, std::size_t size) {
   const auto make = [&](TokenSpan tokens) { return testing::ScriptedVerifier(script, tokens); };

@@ -9,7 +9,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <span>
 #include <vector>
@@ -192,15 +191,6 @@ TEST(CorpusStore, ReadsUntilTheEndOfADocument) {
   EXPECT_EQ(store.read(0, {}), (StoreRun{0, 0}));
   for (const StorePlace place : {StorePlace{6}, StorePlace{1} << 40, no_place})
     EXPECT_EQ(store.read(place, out), (StoreRun{0, no_place}));
-}
-
-TEST(CorpusStore, AMatchEndsWithItsDocument) {
-  const CorpusBytes bytes = corpus_of({{1, 2}, {3, 4}}, 10);
-  const CorpusStore store = CorpusStore::open(bytes).value();
-  std::array<StoreMatch, 4> out;
-  ASSERT_EQ(store.find(Tokens{1, 2, 3}, out), 1U);
-  EXPECT_EQ(out[0], (StoreMatch{4, 1}));  // the 2 before the 3 is in another document
-  EXPECT_EQ(store.find(Tokens{1, 2}, out), 0U);
 }
 
 TEST(CorpusStore, FindsNothingForTokensOutsideOfTheVocabulary) {

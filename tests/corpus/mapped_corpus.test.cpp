@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <random>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "reprise/corpus/verify_corpus.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "support/corpora.hpp"
+#include "support/folder_test.hpp"
 
 namespace reprise::mapped_corpus_test {
 namespace {
@@ -27,30 +26,12 @@ using testing::corpus_of;
 using testing::CorpusBytes;
 using Tokens = std::vector<Token>;
 
-/// An empty folder, removed by the destructor.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("reprise-corpora-" + std::to_string(std::random_device()()))) {
-    fs::create_directory(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] fs::path operator/(const char* name) const { return path_ / name; }
-  [[nodiscard]] const fs::path& path() const { return path_; }
+class MappedCorpusTest : public testing::FolderTest {};
 
- private:
-  fs::path path_;
-};
-
-TEST(MappedCorpus, ReadsASavedCorpus) {
-  const Folder folder;
+TEST_F(MappedCorpusTest, ReadsASavedCorpus) {
   const CorpusBytes bytes = corpus_of({{1, 2, 3}}, 10, 5);
-  ASSERT_TRUE(save_file(folder / "a.corpus", bytes));
-  auto corpus = MappedCorpus::open(folder / "a.corpus", {5, 10});
+  ASSERT_TRUE(save_file(folder_ / "a.corpus", bytes));
+  auto corpus = MappedCorpus::open(folder_ / "a.corpus", {5, 10});
   ASSERT_TRUE(corpus) << corpus.error().message;
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), corpus->bytes().begin(), corpus->bytes().end()));
   EXPECT_TRUE(verify_corpus(corpus->bytes()));
@@ -64,34 +45,32 @@ TEST(MappedCorpus, ReadsASavedCorpus) {
   EXPECT_EQ(other.store().find(Tokens{1, 2}, out), 1U);
 }
 
-TEST(MappedCorpus, KeepsTheOldFileWhenItIsReplaced) {
-  const Folder folder;
-  ASSERT_TRUE(save_file(folder / "a.corpus", corpus_of({{1, 2}}, 10)));
-  const auto before = MappedCorpus::open(folder / "a.corpus");
-  [[maybe_unused]] const auto replaced = save_file(folder / "a.corpus", corpus_of({{3, 4, 5}}, 10));
+TEST_F(MappedCorpusTest, KeepsTheOldFileWhenItIsReplaced) {
+  ASSERT_TRUE(save_file(folder_ / "a.corpus", corpus_of({{1, 2}}, 10)));
+  const auto before = MappedCorpus::open(folder_ / "a.corpus");
+  [[maybe_unused]] const auto replaced = save_file(folder_ / "a.corpus", corpus_of({{3, 4, 5}}, 10));
 #if !defined(_WIN32)  // Windows cannot replace a file that is mapped
   ASSERT_TRUE(replaced);
-  EXPECT_EQ(MappedCorpus::open(folder / "a.corpus")->store().tokens(), 3U);
+  EXPECT_EQ(MappedCorpus::open(folder_ / "a.corpus")->store().tokens(), 3U);
 #endif
   EXPECT_EQ(before->store().tokens(), 2U);
   EXPECT_EQ(before->store().count(Tokens{1, 2}), 1U);
 }
 
-TEST(MappedCorpus, RefusesOtherFiles) {
-  const Folder folder;
+TEST_F(MappedCorpusTest, RefusesOtherFiles) {
   const auto code = [&](const fs::path& path) { return MappedCorpus::open(path).error().code; };
   EXPECT_EQ(code(""), ErrorCode::bad_file_name);
-  EXPECT_EQ(code(folder / "none"), ErrorCode::no_such_file);
-  EXPECT_EQ(code(folder.path()), ErrorCode::not_a_regular_file);
-  std::ofstream(folder / "empty").flush();
-  EXPECT_EQ(code(folder / "empty"), ErrorCode::corpus_truncated);
-  std::ofstream(folder / "text") << std::string(1000, 'x');
-  EXPECT_EQ(code(folder / "text"), ErrorCode::not_a_corpus);
-  EXPECT_EQ(code(folder / "text" / "file"), ErrorCode::file_failed);
-  EXPECT_EQ(code(folder / std::string(300, 'x').c_str()), ErrorCode::file_failed);
-  ASSERT_TRUE(save_file(folder / "a.corpus", corpus_of({{1, 2}}, 10, 5)));
-  EXPECT_EQ(MappedCorpus::open(folder / "a.corpus", {5, 11}).error().code, ErrorCode::other_vocabulary);
-  EXPECT_EQ(MappedCorpus::open(folder / "a.corpus", {6, 10}).error().code, ErrorCode::other_tokenizer);
+  EXPECT_EQ(code(folder_ / "none"), ErrorCode::no_such_file);
+  EXPECT_EQ(code(folder_), ErrorCode::not_a_regular_file);
+  std::ofstream(folder_ / "empty").flush();
+  EXPECT_EQ(code(folder_ / "empty"), ErrorCode::corpus_truncated);
+  std::ofstream(folder_ / "text") << std::string(1000, 'x');
+  EXPECT_EQ(code(folder_ / "text"), ErrorCode::not_a_corpus);
+  EXPECT_EQ(code(folder_ / "text" / "file"), ErrorCode::file_failed);
+  EXPECT_EQ(code(folder_ / std::string(300, 'x')), ErrorCode::file_failed);
+  ASSERT_TRUE(save_file(folder_ / "a.corpus", corpus_of({{1, 2}}, 10, 5)));
+  EXPECT_EQ(MappedCorpus::open(folder_ / "a.corpus", {5, 11}).error().code, ErrorCode::other_vocabulary);
+  EXPECT_EQ(MappedCorpus::open(folder_ / "a.corpus", {6, 10}).error().code, ErrorCode::other_tokenizer);
 }
 
 /// Calls of which one fails.

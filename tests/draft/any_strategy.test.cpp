@@ -169,20 +169,6 @@ TEST(AnyStrategy, DraftsWhatTheStrategyInsideDrafts) {
   EXPECT_EQ(drafted_by(any), Tokens());
 }
 
-TEST(AnyStrategy, CopiesGoOnIndependently) {
-  AnyLent first{AnyStrategy(PromptLookupDrafter<>())};
-  first.begin(Tokens{1, 2, 3, 1});
-  AnyLent second = first;
-  first.observe(Tokens{5}, Origin::output);
-  second.observe(Tokens{2}, Origin::output);
-  EXPECT_EQ(drafted_by(first, {.max_nodes = 1}), Tokens());
-  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{3});
-  second.truncate(1);
-  first.truncate(4);
-  EXPECT_EQ(drafted_by(first, {.max_nodes = 1}), Tokens{2});
-  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens());
-}
-
 TEST(AnyStrategy, CopyAssignmentGoesOnIndependently) {
   AnyLent first{AnyStrategy(PromptLookupDrafter<>())};
   first.begin(Tokens{1, 2, 1});

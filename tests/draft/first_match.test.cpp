@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstddef>
-#include <span>
 #include <vector>
 
 #include "reprise/draft/external_drafter.hpp"
@@ -35,23 +33,6 @@ TEST(FirstMatch, TakesTheFirstDraftAndAsksNoFurther) {
   EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("propose"));
   EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("propose"));
   EXPECT_THAT(strategy.member<2>().told->calls, IsEmpty());
-}
-TEST(FirstMatch, TellsEveryMemberOfEveryRound) {
-  FirstMatch strategy(Scripted{}, Scripted{{node(1, -1, 10)}}, Scripted{{node(2, -1, 90)}});
-  const Nodes nodes = drafted_by(strategy);
-  const std::vector<NodeIndex> sent = {0};
-  strategy.feedback(
-      {},
-      {.draft = {nodes, DraftKind::ordered}, .sent = sent, .accepted = sent, .pick = 5, .cut = Cut::none, .top_k = {}});
-  const KeptOutcome& first = strategy.member<0>().told->outcomes.at(0);
-  EXPECT_THAT(first.draft, IsEmpty());
-  EXPECT_THAT(first.accepted, IsEmpty());
-  EXPECT_EQ(first.pick, 1) << "the token that the target took first";
-  EXPECT_EQ(first.cut, Cut::no_match);
-  const KeptOutcome& second = strategy.member<1>().told->outcomes.at(0);
-  EXPECT_THAT(second.accepted, ElementsAre(0));
-  EXPECT_EQ(second.pick, 5);
-  EXPECT_EQ(strategy.member<2>().told->outcomes.at(0).pick, 1);
 }
 TEST(FirstMatch, KeepsASampledDraftAsItIs) {
   const std::array<Token, 2> drawn = {7, 8};

@@ -61,104 +61,6 @@ TEST(AgreementsAt, AreTheTokensBeforeAPlaceThatAgree) {
   EXPECT_EQ(agreements_of(Tokens(3, 5), Tokens(100, 5)), 0b111U) << "no more than there are";
 }
 
-TEST(LiveMatches, FollowACopy) {
-  Copying copying;
-  copying.copy(10, 5);
-  ASSERT_EQ(copying.size(), 1U);
-  EXPECT_EQ(copying.matches().matches()[0],
-            (LiveMatch{.next = 15, .agreements = 0b11111, .length = 5, .kind = MatchKind::lookup}));
-}
-
-TEST(LiveMatches, GiveUpAShortCopyAtTheFirstDisagreement) {
-  Copying copying;
-  copying.copy(10, 7);
-  copying.say(1);
-  EXPECT_EQ(copying.size(), 0U);
-}
-
-TEST(LiveMatches, GoOnBehindASubstitution) {
-  Copying copying;
-  copying.copy(10, 20);
-  copying.say(1);
-  const LiveMatch* match = copying.at(31);
-  ASSERT_NE(match, nullptr);
-  EXPECT_EQ(match->length, 0U);
-  EXPECT_EQ(match->kind, MatchKind::lookup);
-  EXPECT_EQ(match->agreements, (1U << 21) - 2);
-  for (std::size_t i = 31; i < 35; ++i) copying.say(copying.text()[i]);
-  match = copying.at(35);
-  ASSERT_NE(match, nullptr);
-  EXPECT_EQ(match->length, 4U);
-  EXPECT_EQ(match->agreements, ((1U << 21) - 2) << 4 | 0b1111);
-}
-
-TEST(LiveMatches, SurviveAsLongAsTwelveOfSixteenAgree) {
-  Copying copying;
-  copying.copy(10, 16);
-  for (int wrong = 0; wrong < 4; ++wrong) copying.say(wrong);
-  EXPECT_NE(copying.at(30), nullptr);
-  copying.say(4);
-  EXPECT_EQ(copying.at(31), nullptr);
-}
-
-TEST(LiveMatches, GoOnWhereTheyWereBehindAnInsertion) {
-  Copying copying;
-  copying.copy(10, 8);
-  copying.say(1);
-  const LiveMatch* match = copying.at(18);
-  ASSERT_NE(match, nullptr);
-  EXPECT_EQ(match->kind, MatchKind::insertion);
-  EXPECT_EQ(match->length, 0U);
-  EXPECT_EQ(match->agreements, 0b111111110U);
-  copying.say(copying.text()[18]);
-  match = copying.at(19);
-  ASSERT_NE(match, nullptr);
-  EXPECT_EQ(match->kind, MatchKind::insertion);
-  EXPECT_EQ(match->length, 1U);
-}
-
-TEST(LiveMatches, GoOnBehindAnOmission) {
-  for (std::size_t omitted = 1; omitted <= 8; ++omitted) {
-    Copying copying;
-    copying.copy(10, 8);
-    copying.say(copying.text()[18 + omitted]);
-    const LiveMatch* match = copying.at(19 + omitted);
-    ASSERT_NE(match, nullptr) << omitted << " omitted";
-    EXPECT_EQ(match->kind, MatchKind::omission);
-    EXPECT_EQ(match->length, 1U);
-    EXPECT_EQ(match->agreements, 0b111111111U);
-  }
-}
-
-TEST(LiveMatches, DoNotSeekALongOmission) {
-  Copying copying;
-  copying.copy(10, 8);
-  copying.say(copying.text()[18 + 9]);
-  EXPECT_EQ(copying.at(19 + 9), nullptr);
-  EXPECT_EQ(copying.size(), 1U) << "the insertion";
-}
-
-TEST(LiveMatches, TakeUpOnlyTheLongestCopyThatBroke) {
-  LiveMatches matches;
-  Tokens text;
-  for (int i = 0; i < 10; ++i) text.push_back(200 + i);
-  text.push_back(1);
-  for (int i = 1; i < 10; ++i) text.push_back(200 + i);
-  text.push_back(2);
-  for (int i = 0; i < 10; ++i) {
-    text.push_back(200 + i);
-    matches.advance(text);
-    if (i == 0) matches.look_at(text, 1);
-    if (i == 1) matches.look_at(text, 12);
-  }
-  ASSERT_EQ(matches.matches().size(), 2U);
-  text.push_back(3);
-  matches.advance(text);
-  ASSERT_EQ(matches.matches().size(), 1U);
-  EXPECT_EQ(matches.matches()[0].next, 10U);
-  EXPECT_EQ(matches.matches()[0].kind, MatchKind::insertion);
-}
-
 TEST(LiveMatches, CountTheLengthUpToAThousand) {
   Copying copying(3000);
   copying.copy(0, 999);
@@ -166,15 +68,6 @@ TEST(LiveMatches, CountTheLengthUpToAThousand) {
   copying.say(copying.text()[999]);
   copying.say(copying.text()[1000]);
   EXPECT_EQ(copying.at(1001)->length, 1000U);
-}
-
-TEST(LiveMatches, FollowEachPlaceOnce) {
-  Copying copying;
-  copying.copy(10, 3);
-  const std::vector<LiveMatch> before(copying.matches().matches().begin(), copying.matches().matches().end());
-  copying.matches().look_at(copying.text(), 13);
-  EXPECT_EQ(copying.size(), 1U);
-  EXPECT_EQ(copying.matches().matches()[0], before[0]);
 }
 
 TEST(LiveMatches, KeepTheBestEight) {
@@ -230,29 +123,6 @@ TEST(LiveMatches, PreferTheLaterOfAllThatAgreeInSixteenTokens) {
   for (const Position place : places) matches.look_at(text, place);
   ASSERT_EQ(matches.matches().size(), LiveMatches::capacity);
   for (const LiveMatch& match : matches.matches()) EXPECT_NE(match.next, places[1]);
-}
-
-TEST(LiveMatches, AreNoneAfterAReset) {
-  Copying copying;
-  copying.copy(10, 5);
-  copying.matches().reset();
-  EXPECT_TRUE(copying.matches().matches().empty());
-  copying.say(3);
-  EXPECT_EQ(copying.size(), 0U);
-}
-
-TEST(LiveMatches, FollowACopyOfWhatWasJustSaid) {
-  // The copy overlaps its source, so the next token is always known.
-  Tokens text = {1, 2};
-  LiveMatches matches;
-  for (int i = 0; i < 100; ++i) {
-    text.push_back(text[text.size() - 2]);
-    matches.advance(text);
-    if (i == 0) matches.look_at(text, 1);
-    ASSERT_EQ(matches.matches().size(), 1U);
-    ASSERT_LT(matches.matches()[0].next, text.size());
-  }
-  EXPECT_EQ(matches.matches()[0].length, 100U);
 }
 
 }  // namespace

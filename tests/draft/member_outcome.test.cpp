@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "reprise/draft/first_match.hpp"
@@ -172,25 +171,6 @@ TEST(MemberOutcome, TellsEachMemberWhatBruteForceFinds) {
   }
 }
 
-TEST(MemberOutcome, EndsWhereTheMemberHadForeseenSomethingElse) {
-  // One draft is 1 2 3, the other 1 2 5; the target's tokens are 1 2 3 4.
-  UnionDrafter strategy(Scripted{{node(1, -1, 90), node(2, 0, 80), node(3, 1, 70)}},
-                        Scripted{{node(1, -1, 60), node(2, 0, 50), node(5, 1, 40)}});
-  const Nodes nodes = drafted_by(strategy);
-  ASSERT_THAT(tokens_of(nodes), ElementsAre(1, 2, 3, 5));
-  const std::vector<NodeIndex> sent = {0, 1, 2, 3};
-  const std::vector<NodeIndex> accepted = {0, 1, 2};
-  strategy.feedback({},
-                    {.draft = {nodes, DraftKind::ordered}, .sent = sent, .accepted = accepted, .pick = 4, .top_k = {}});
-  const KeptOutcome& first = strategy.member<0>().told->outcomes.at(0);
-  EXPECT_THAT(first.accepted, ElementsAre(0, 1, 2));
-  EXPECT_EQ(first.pick, 4);
-  EXPECT_EQ(first.cut, Cut::none);
-  const KeptOutcome& second = strategy.member<1>().told->outcomes.at(0);
-  EXPECT_THAT(second.sent, ElementsAre(0, 1, 2));
-  EXPECT_THAT(second.accepted, ElementsAre(0, 1));
-  EXPECT_EQ(second.pick, 3);
-}
 TEST(MemberOutcome, SaysWhyNodesWereNotSent) {
   UnionDrafter strategy(Scripted{{node(1, -1, 90), node(2, 0, 80)}}, Scripted{{node(3, -1, 30)}}, Scripted{},
                         Scripted{{}, DraftKind::ordered, true});

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <vector>
 
 namespace reprise::detail::merged_draft_test {
@@ -34,29 +33,6 @@ std::vector<Token> tokens(Tree& tree, const DraftBudget& budget = {}) {
   return found;
 }
 
-TEST(MergedDraft, KeepsTheHighestClaimOfEachNode) {
-  Tree tree;
-  const NodeIndex one = tree.add(anchor_parent, claim(1, 40));
-  EXPECT_EQ(tree.add(anchor_parent, claim(1, 70, DraftSource::model)), one);
-  EXPECT_EQ(tree.add(anchor_parent, claim(1, 50)), one);
-  EXPECT_EQ(tree.size(), 1U);
-  EXPECT_EQ(tree.find(anchor_parent, 1), one);
-  EXPECT_EQ(tree.find(one, 1), anchor_parent);
-  EXPECT_EQ(written(tree).at(0).source, DraftSource::model);
-}
-TEST(MergedDraft, WritesTheMostProbablePathsFirst) {
-  Tree tree;
-  const NodeIndex one = tree.add(anchor_parent, claim(1, 60));
-  tree.add(one, claim(2, 50));  // 0.3
-  const NodeIndex three = tree.add(anchor_parent, claim(3, 80));
-  tree.add(three, claim(4, 50));  // 0.4
-  tree.add(three, claim(5, 50));
-  EXPECT_THAT(tokens(tree), ElementsAre(3, 1, 4, 5, 2));
-  EXPECT_EQ(tree.written(three), 0);
-  EXPECT_THAT(tokens(tree, {.max_nodes = 2}), ElementsAre(3, 1));
-  EXPECT_EQ(tree.written(one), 1);
-  EXPECT_EQ(tree.written(4), anchor_parent) << "of the last write()";
-}
 TEST(MergedDraft, KeepsAuxiliaryNodesApart) {
   Tree tree;
   const NodeIndex one = tree.add(anchor_parent, auxiliary(1, 60));

@@ -67,16 +67,6 @@ class NgramDrafterOver : public ::testing::Test {};
 using Indexes = ::testing::Types<NaiveIndex, RollingHashIndex, SuffixArrayIndex>;
 TYPED_TEST_SUITE(NgramDrafterOver, Indexes);
 
-TYPED_TEST(NgramDrafterOver, DraftsNothingBeforeASequenceBegins) {
-  LentNgram<TypeParam> drafter;
-  EXPECT_TRUE(draft_of(drafter, tree_of(32)).empty());
-  drafter.begin({});
-  EXPECT_TRUE(draft_of(drafter, tree_of(32)).empty());
-  drafter.truncate(0);
-  drafter.truncate(10);
-  EXPECT_TRUE(draft_of(drafter, tree_of(32)).empty());
-}
-
 TYPED_TEST(NgramDrafterOver, CopiesWhatFollowedTheSameTokensBefore) {
   LentNgram<TypeParam> drafter;
   drafter.begin(Tokens{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 10, 11, 12, 13, 14, 15});
@@ -86,48 +76,6 @@ TYPED_TEST(NgramDrafterOver, CopiesWhatFollowedTheSameTokensBefore) {
   EXPECT_EQ(nodes[0].match_length, 6U);
   EXPECT_EQ(nodes[0].source, DraftSource::context);
   EXPECT_GT(nodes[0].path_probability, Probability::ratio(1, 2));
-}
-
-TYPED_TEST(NgramDrafterOver, PrefersALongAgreementToARecentOne) {
-  LentNgram<TypeParam> drafter;
-  drafter.begin(Tokens{1, 2, 3, 4, 5, 7, 30, 31, 5, 8, 32, 33, 1, 2, 3, 4, 5});
-  const Nodes nodes = draft_of(drafter, tree_of(64));
-  ASSERT_GE(nodes.size(), 2U);
-  EXPECT_EQ(nodes[0].token, 7);
-  EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(), [](const DraftNode& node) {
-    return node.token == 8 && node.parent == anchor_parent;
-  })) << "the other one is drafted too";
-}
-
-TYPED_TEST(NgramDrafterOver, GoesOnBehindASubstitution) {
-  Tokens text(40);
-  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<Token>(100 + i);
-  text.insert(text.end(), text.begin() + 5, text.begin() + 20);
-  text.insert(text.end(), {7, 121});
-  LentNgram<TypeParam> drafter;
-  drafter.begin(text);
-  const Nodes nodes = draft_of(drafter, chain_of(3));
-  EXPECT_EQ(tokens_of(nodes), (Tokens{122, 123, 124})) << "120 was replaced";
-  // Nothing else supports this token. Without the tokens before the substitution it is only a guess.
-  LentNgram<TypeParam> other;
-  other.begin(TokenSpan(text).first(40));
-  other.observe(Tokens{7, 121}, Origin::prompt);
-  EXPECT_LT(draft_of(other, chain_of(1))[0].path_probability, nodes[0].path_probability);
-}
-
-TYPED_TEST(NgramDrafterOver, KeepsRepeatingPastTheEndOfTheContext) {
-  for (const std::size_t period : {1U, 2U, 3U, 7U}) {
-    Tokens text(4 * period + 12);
-    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<Token>(50 + i % period);
-    NgramOptions options;
-    options.min_path_probability = Probability::zero();
-    LentNgram<TypeParam> drafter(options);
-    drafter.begin(text);
-    const Nodes nodes = draft_of(drafter, chain_of(64));
-    ASSERT_EQ(nodes.size(), 64U);
-    for (std::size_t i = 0; i < nodes.size(); ++i)
-      ASSERT_EQ(nodes[i].token, static_cast<Token>(50 + (text.size() + i) % period)) << "period " << period;
-  }
 }
 
 TYPED_TEST(NgramDrafterOver, TakesTokensOfAnyValue) {
@@ -194,39 +142,6 @@ TEST(NgramDrafter, AChainIsTheBestChildOfEveryPlace) {
   EXPECT_EQ(sum.better_fillers, 0U);
 }
 
-TEST(NgramDrafter, OneLeafIsAChain) {
-  LentNgram<> drafter;
-  drafter.begin(text_of(300, 3));
-  DraftBudget budget = tree_of(32);
-  budget.max_leaves = 1;
-  const Nodes one = draft_of(drafter, budget);
-  const Nodes chain = draft_of(drafter, chain_of(32));
-  EXPECT_TRUE(same_nodes(one, chain));
-  EXPECT_FALSE(one.empty());
-  budget.max_leaves = 0;
-  EXPECT_TRUE(draft_of(drafter, budget).empty());
-}
-
-TEST(NgramDrafter, LeavesUnlikelyPathsOut) {
-  NgramOptions all;
-  all.min_path_probability = Probability::zero();
-  NgramOptions few;
-  few.min_path_probability = Probability::ratio(1, 5);
-  LentNgram<> generous(all);
-  LentNgram<> strict(few);
-  const Tokens text = testing::make_stream(testing::Stream::zipf, 300, 4, 60);
-  generous.begin(text);
-  strict.begin(text);
-  EXPECT_EQ(draft_of(generous, tree_of(64)).size(), 64U);
-  const Nodes likely = draft_of(strict, tree_of(64));
-  EXPECT_LT(likely.size(), 64U);
-  DraftBudget budget = tree_of(64);
-  budget.min_path_probability = Probability::ratio(1, 5);
-  EXPECT_TRUE(same_nodes(likely, draft_of(generous, budget))) << "the budget can ask for it";
-  budget.min_path_probability = Probability::zero();
-  EXPECT_TRUE(same_nodes(likely, draft_of(strict, budget))) << "but not for more than the options allow";
-}
-
 TEST(NgramDrafter, KeepsAPathThatIsJustLikelyEnough) {
   LentNgram<> drafter;
   drafter.begin(text_of(300, 5));
@@ -242,51 +157,6 @@ TEST(NgramDrafter, KeepsAPathThatIsJustLikelyEnough) {
 
 // --- Calibration ---
 
-TEST(NgramDrafter, UsesThePriorItIsGiven) {
-  NgramOptions options;
-  options.prior.all = -(2 << 20);
-  LentNgram<> pessimist(options);
-  options.prior.all = 2 << 20;
-  LentNgram<> optimist(options);
-  const Tokens text = text_of(200, 5);
-  pessimist.begin(text);
-  optimist.begin(text);
-  EXPECT_EQ(optimist.calibration(), options.prior);
-  EXPECT_LT(draft_of(pessimist, chain_of(1))[0].path_probability, draft_of(optimist, chain_of(1))[0].path_probability);
-}
-
-TEST(NgramDrafter, LearnsFromWhatBecameOfItsDrafts) {
-  for (const bool right : {false, true}) {
-    LentNgram<> drafter;
-    drafter.begin(Tokens{1, 2, 3, 4, 5, 1, 2});
-    const Nodes first = draft_of(drafter, chain_of(1));
-    Probability last;
-    for (int i = 0; i < 50; ++i) {
-      const Nodes nodes = draft_of(drafter, chain_of(1));
-      last = nodes.empty() ? Probability::zero() : nodes[0].path_probability;
-      const NodeIndex accepted = 0;
-      drafter.feedback(right && !nodes.empty() ? outcome_of(nodes, std::span(&accepted, 1), 9)
-                                               : outcome_of(nodes, {}, 77));
-    }
-    EXPECT_GE(drafter.calibration().lessons, 50U);
-    if (right) {
-      EXPECT_GT(last, first[0].path_probability);
-    } else {
-      EXPECT_LT(last, first[0].path_probability);
-    }
-  }
-}
-
-TEST(NgramDrafter, LearnsFromWhatItDidNotPropose) {
-  LentNgram<> drafter;
-  drafter.begin(Tokens{1, 2, 3, 4, 5, 1, 2});
-  DraftBudget budget = chain_of(4);
-  budget.min_path_probability = Probability::one();
-  EXPECT_TRUE(draft_of(drafter, budget).empty());
-  drafter.feedback(outcome_of({}, {}, 3));
-  EXPECT_GT(drafter.calibration().lessons, 0U);
-}
-
 TEST(NgramDrafter, LearnsNothingWhereNothingWasPicked) {
   LentNgram<> drafter;
   drafter.begin(text_of(200, 6));
@@ -298,32 +168,6 @@ TEST(NgramDrafter, LearnsNothingWhereNothingWasPicked) {
   draft_of(drafter, {.max_nodes = 0});
   drafter.feedback(outcome_of({}, {}, 5));
   EXPECT_EQ(drafter.calibration(), CalibrationState()) << "nothing was considered";
-}
-
-TEST(NgramDrafter, ForgetsEverythingWhenANewSequenceBegins) {
-  NgramOptions options;
-  options.prior.all = 12345;
-  LentNgram<> used(options);
-  testing::SplitMix random(7);
-  used.begin(text_of(500, 7));
-  for (int i = 0; i < 30; ++i) {
-    const Nodes nodes = draft_of(used, tree_of(16));
-    used.feedback(outcome_of(nodes, {}, static_cast<Token>(random.below(9))));
-    used.observe(Tokens{static_cast<Token>(random.below(9))}, Origin::output);
-    if (random.one_in(5)) used.truncate(random.between(300, 500));
-  }
-  EXPECT_NE(used.calibration(), options.prior);
-  LentNgram<> fresh(options);
-  for (const std::size_t size : {400U, 3U, 0U}) {
-    const Tokens text = text_of(size, 8);
-    used.begin(text);
-    fresh.begin(text);
-    EXPECT_EQ(used.calibration(), options.prior);
-    expect_same_drafts(used, fresh);
-    used.observe(text_of(90, 9), Origin::output);
-    fresh.observe(text_of(90, 9), Origin::output);
-    expect_same_drafts(used, fresh);
-  }
 }
 
 // --- Truncation, forks ---
@@ -393,35 +237,6 @@ TEST(NgramDrafter, ACopyTakenBetweenProposeAndFeedbackLearnsTheSame) {
   EXPECT_GT(first.calibration().lessons, 0U);
   EXPECT_EQ(first.calibration(), second.calibration());
   expect_same_drafts(first, second);
-}
-
-TEST(NgramDrafter, AnyKeyGivesTheSameDraft) {
-  const Tokens text = text_of(600, 13);
-  LentNgram<> expected;
-  expected.begin(text);
-  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
-    NgramOptions options;
-    options.key = key;
-    LentNgram<> drafter(options);
-    drafter.begin(text);
-    expect_same_drafts(drafter, expected);
-  }
-}
-
-TEST(NgramDrafter, WhatTheModelSaidWeighsMoreThanWhatItRead) {
-  const auto drafted_after = [](Origin first, Origin second) {
-    LentNgram<> drafter;
-    drafter.begin({});
-    drafter.observe(Tokens{1, 2, 3, 4, 7, 30}, first);
-    drafter.observe(Tokens{1, 2, 3, 4, 8, 31}, second);
-    Tokens between(80);  // so that the distances are similar
-    for (std::size_t i = 0; i < between.size(); ++i) between[i] = static_cast<Token>(100 + i);
-    drafter.observe(between, Origin::prompt);
-    drafter.observe(Tokens{1, 2, 3, 4}, Origin::prompt);
-    return draft_of(drafter, chain_of(1))[0].token;
-  };
-  EXPECT_EQ(drafted_after(Origin::output, Origin::prompt), 7);
-  EXPECT_EQ(drafted_after(Origin::prompt, Origin::output), 8);
 }
 
 // --- Memory ---

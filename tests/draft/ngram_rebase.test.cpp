@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter::rebase(): the old text stays evidence when the context changes. The random worlds
-// of ngram_digests.test.cpp and property/ngram_world.test.cpp rebase as well.
+// NgramDrafter::rebase(): the old text stays evidence when the context changes. The random worlds of
+// ngram_digests.test.cpp and property/ngram_world.test.cpp rebase as well: they cover what is drafted from the
+// evidence. ngram_shown_rows.test.cpp checks the contract of rebase().
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/any_strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "support/ngram_world.hpp"
 #include "support/streams.hpp"
 
@@ -18,7 +17,6 @@ namespace reprise::ngram_rebase_test {
 namespace {
 
 using testing::draft_of;
-using testing::Lent;
 using testing::LentNgram;
 using testing::same_nodes;
 using Tokens = std::vector<Token>;
@@ -26,9 +24,7 @@ using Tokens = std::vector<Token>;
 constexpr DraftBudget tree = {.max_nodes = 32};
 constexpr DraftBudget chain = {.max_nodes = 8, .shape = DraftShape::chain};
 
-static_assert(RebasableStrategy<NgramDrafter<>> && RebasableStrategy<AnyStrategy>);
-static_assert(!RebasableStrategy<PromptLookupDrafter<>>,
-              "presets draft what other systems draft, from the context alone");
+static_assert(RebasableStrategy<NgramDrafter<>>);
 
 /// Tokens from ... from + count - 1, which occur nowhere else.
 Tokens numbers(Token from, std::size_t count) {
@@ -82,65 +78,12 @@ TEST(CommonEnds, DoNotOverlap) {
   EXPECT_EQ(ends({}, {1}), Ends(0, 0));
 }
 
-TEST_F(Rebased, DraftsWhatOnlyTheOldContextSaid) {
-  drafter.rebase(without_reasoning());
-  LentNgram<> fresh;
-  fresh.begin(without_reasoning());
-  const Tokens said_again(reasoning.begin() + 10, reasoning.begin() + 14);
-  drafter.observe(said_again, Origin::output);
-  fresh.observe(said_again, Origin::output);
-  EXPECT_EQ(tokens_of(drafter), numbers(1014, 8));
-  for (const Token token : tokens_of(fresh)) EXPECT_TRUE(token < 1000 || token >= 2000) << token;
-}
-TEST_F(Rebased, KnowsWhatLedToADroppedBlockAndOnFromIt) {
-  drafter.rebase(system_prompt);  // the model is to write the whole answer again
-  EXPECT_EQ(tokens_of(drafter), numbers(1000, 8));
-  drafter.observe(reasoning, Origin::output);
-  EXPECT_EQ(tokens_of(drafter), numbers(2000, 8));
-}
-TEST_F(Rebased, ToTheSameContextChangesNothing) {
-  LentNgram<> before = drafter;
-  drafter.rebase(system_prompt + reasoning + answer);
-  EXPECT_EQ(drafter.evidence(), 0U);
-  EXPECT_EQ(drafter.index().tokens().size(), before.index().tokens().size());
-  drafter.observe(Tokens{1000, 1001}, Origin::output);
-  before.observe(Tokens{1000, 1001}, Origin::output);
-  expect_same_drafts(drafter, before);
-}
-TEST_F(Rebased, ToALongerContextIsAPromptObserved) {
-  LentNgram<> other = drafter;
-  drafter.rebase(system_prompt + reasoning + answer + Tokens{1000, 1001});
-  other.observe(Tokens{1000, 1001}, Origin::prompt);
-  EXPECT_EQ(drafter.evidence(), 0U);
-  expect_same_drafts(drafter, other);
-}
 TEST_F(Rebased, KeepsTheDroppedBlockWithWhatStoodAroundIt) {
   drafter.rebase(without_reasoning());
   EXPECT_EQ(drafter.evidence(), 32 + reasoning.size() + 32);
   const TokenSpan text = drafter.index().tokens();
   const Tokens whole = numbers(8, 32) + reasoning + numbers(2000, 32) + without_reasoning();
   EXPECT_TRUE(std::equal(text.begin(), text.end(), whole.begin(), whole.end()));
-}
-TEST_F(Rebased, KeepsNoEvidenceWhereOnlySomethingWasPutIn) {
-  drafter.rebase(system_prompt + Tokens{7777} + reasoning + answer);
-  EXPECT_EQ(drafter.evidence(), 0U);
-}
-TEST_F(Rebased, CountsTruncationsFromTheNewContext) {
-  drafter.rebase(without_reasoning());
-  LentNgram<> shorter = drafter;
-  drafter.observe(numbers(5000, 100), Origin::output);
-  drafter.truncate(without_reasoning().size());
-  expect_same_drafts(drafter, shorter);
-  drafter.truncate(without_reasoning().size() + 1);
-  expect_same_drafts(drafter, shorter);
-  // Truncates into the new context, as if it had never been longer. The evidence stays.
-  drafter.truncate(system_prompt.size());
-  EXPECT_EQ(drafter.index().tokens().size(), drafter.evidence() + system_prompt.size());
-  EXPECT_EQ(tokens_of(drafter), numbers(1000, 8));
-  drafter.truncate(0);
-  EXPECT_TRUE(draft_of(drafter, tree).empty());
-  drafter.observe(numbers(1003, 4), Origin::prompt);
-  EXPECT_EQ(tokens_of(drafter), numbers(1007, 8));
 }
 TEST_F(Rebased, DraftsTheSameWhetherTruncatedOrNeverLonger) {
   const Tokens text = testing::make_stream(testing::Stream::trace_like, 900, 4, 60);
@@ -156,44 +99,6 @@ TEST_F(Rebased, DraftsTheSameWhetherTruncatedOrNeverLonger) {
     second.truncate(compacted.size() - back);
     expect_same_drafts(first, second);
   }
-}
-TEST_F(Rebased, ForksGoOnIndependently) {
-  LentNgram<> fork = drafter;
-  drafter.rebase(without_reasoning());
-  LentNgram<> rebased = drafter;
-  fork.truncate(10);
-  fork.rebase(numbers(1, 3));
-  fork.begin(numbers(1, 3));
-  EXPECT_EQ(fork.evidence(), 0U);
-  expect_same_drafts(drafter, rebased);
-}
-TEST_F(Rebased, BeginForgetsTheEvidence) {
-  drafter.rebase(without_reasoning());
-  drafter.begin(without_reasoning());
-  EXPECT_EQ(drafter.evidence(), 0U);
-  LentNgram<> fresh;
-  fresh.begin(without_reasoning());
-  expect_same_drafts(drafter, fresh);
-}
-TEST_F(Rebased, KeepsWhatItHasLearnedOfTheTarget) {
-  std::vector<DraftNode> nodes = draft_of(drafter, tree);
-  drafter.feedback({DraftView(nodes, DraftKind::ordered), {}, {}, 5, Cut::none, {}});
-  const CalibrationState learned = drafter.calibration();
-  ASSERT_NE(learned, CalibrationState{});
-  drafter.rebase(without_reasoning());
-  EXPECT_EQ(drafter.calibration(), learned);
-}
-TEST_F(Rebased, KeepsWhereTokensCameFrom) {
-  // The model's own output weighs more than the prompt, so the drafts differ if the origins do.
-  const Tokens other = system_prompt + Tokens{900, 901} + answer;
-  LentNgram<> read;
-  read.begin(system_prompt + reasoning + answer);
-  read.rebase(other);
-  drafter.rebase(other);
-  read.observe(numbers(2003, 2), Origin::output);
-  drafter.observe(numbers(2003, 2), Origin::output);
-  ASSERT_EQ(tokens_of(drafter), tokens_of(read));
-  EXPECT_GT(draft_of(drafter, chain)[0].path_probability, draft_of(read, chain)[0].path_probability);
 }
 
 TEST(MaxEvidence, BoundsWhatIsKeptHoweverOftenTheContextChanges) {
@@ -214,17 +119,6 @@ TEST(MaxEvidence, BoundsWhatIsKeptHoweverOftenTheContextChanges) {
     const Tokens wanted = numbers(38'296, 4);
     EXPECT_EQ(drafted.size() >= 4 && std::equal(wanted.begin(), wanted.end(), drafted.begin()), most >= 10) << most;
   }
-}
-TEST(MaxEvidence, OfZeroDraftsAsIfBegunAnew) {
-  NgramOptions options;
-  options.max_evidence = 0;
-  LentNgram<> drafter(options);
-  LentNgram<> fresh(options);
-  const Tokens text = testing::make_stream(testing::Stream::trace_like, 900, 3, 60);
-  drafter.begin(text);
-  drafter.rebase(TokenSpan(text).subspan(400));
-  fresh.begin(TokenSpan(text).subspan(400));
-  expect_same_drafts(drafter, fresh);
 }
 
 TEST(MaxBytes, DropTheEvidenceWhereThereIsNoRoomForBoth) {
@@ -259,20 +153,6 @@ TEST(MaxBytes, DropTheEvidenceWhereTheContextComesToNeedTheRoom) {
   EXPECT_LE(drafter.index().memory_bytes(), options.max_bytes);
   const TokenSpan indexed = drafter.index().tokens();
   EXPECT_TRUE(std::equal(indexed.begin(), indexed.end(), text.begin() + 1500, text.begin() + 4300));
-}
-
-TEST(AnyStrategyRebase, PassesItOnOrBeginsAnew) {
-  Lent keeps{AnyStrategy(NgramDrafter<>())};
-  Lent begins{AnyStrategy(PromptLookupDrafter<>())};
-  Lent<AnyStrategy> nothing;
-  for (Lent<AnyStrategy>* strategy : {&keeps, &begins, &nothing}) {
-    strategy->begin(system_prompt + reasoning + answer);
-    strategy->rebase(system_prompt + answer);
-    strategy->observe(numbers(1010, 4), Origin::output);
-  }
-  EXPECT_EQ(tokens_of(keeps), numbers(1014, 8));
-  EXPECT_EQ(tokens_of(begins), Tokens());
-  EXPECT_EQ(tokens_of(nothing), Tokens());
 }
 
 }  // namespace

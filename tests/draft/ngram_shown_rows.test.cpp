@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -58,59 +57,6 @@ void run_refused_round(LentNgram<>& drafter, Token pick, const Tokens& shown, co
 
 // --- Drafts ---
 
-TEST(NgramShownRows, AreCandidatesThatTheTextNeverHad) {
-  LentNgram<> drafter = drafter_with({}, {90, 80, 1, 2});
-  EXPECT_FALSE(node_at(draft_of(drafter, tree), {50}));
-  drafter.learn_row(Tokens{1, 2}, Tokens{50, 51, 52});
-  const Nodes nodes = draft_of(drafter, tree);
-  ASSERT_TRUE(node_at(nodes, {50}) && node_at(nodes, {51}));
-  EXPECT_GT(nodes[static_cast<std::size_t>(*node_at(nodes, {50}))].path_probability,
-            nodes[static_cast<std::size_t>(*node_at(nodes, {51}))].path_probability);
-}
-
-TEST(NgramShownRows, OfARoundAreKeptFromTheSecondRowOn) {
-  // The first row asks for the memory, which the next observe() allocates.
-  LentNgram<> drafter = drafter_with({}, {90, 80, 1, 2});
-  run_refused_round(drafter, 3, {50, 51});
-  EXPECT_TRUE(std::all_of(drafter.strategy().rows().begin(), drafter.strategy().rows().end(),
-                          [](const RankedRows::Row& row) { return row.last == Ranking::none; }));
-  drafter.observe(Tokens{1, 2});
-  run_refused_round(drafter, 3, {60, 61});
-  drafter.observe(Tokens{70, 71, 72, 1, 2});
-  const Nodes nodes = draft_of(drafter, tree);
-  EXPECT_TRUE(node_at(nodes, {60}));
-  EXPECT_FALSE(node_at(nodes, {50}));
-}
-
-TEST(NgramShownRows, OfTheLastTwoTokensAreCandidatesAgain) {
-  LentNgram<> drafter = drafter_with({}, {90, 80, 70, 1});
-  run_refused_round(drafter, 40, {40, 41, 42, 43});  // the first row: without a table
-  Nodes nodes = draft_of(drafter, tree);
-  EXPECT_TRUE(node_at(nodes, {41})) << "the second choice at the last token may come next";
-  run_refused_round(drafter, 44, {45});
-  nodes = draft_of(drafter, tree);
-  EXPECT_TRUE(node_at(nodes, {45}) && node_at(nodes, {41}));
-  const Nodes before = nodes;
-  drafter.observe(Tokens{50, 51});
-  EXPECT_FALSE(node_at(draft_of(drafter, tree), {45})) << "the last tokens are others now";
-  drafter.truncate(drafter.context().size() - 2);
-  EXPECT_TRUE(testing::same_nodes(draft_of(drafter, tree), before));
-  drafter.truncate(drafter.context().size() - 1);
-  drafter.observe(Tokens{44});
-  EXPECT_FALSE(node_at(draft_of(drafter, tree), {45})) << "44 was removed";
-}
-
-TEST(NgramShownRows, ContinueACopyAndACopyContinuesThem) {
-  LentNgram<> drafter = drafter_with({}, {5, 6, 7, 8, 9, 30, 31, 32, 60, 61, 62, 63, 64, 33, 34, 5, 6, 7});
-  drafter.learn_row(Tokens{8, 9}, Tokens{70});
-  const Nodes copied = draft_of(drafter, tree);
-  EXPECT_TRUE(node_at(copied, {8, 9, 70})) << "the copy 8, 9 continues by the row after 8, 9";
-  drafter.observe(Tokens{40, 41});
-  drafter.learn_row(Tokens{40, 41}, Tokens{60});
-  const Nodes ranked = draft_of(drafter, tree);
-  EXPECT_TRUE(node_at(ranked, {60, 61, 62})) << "the row's 60 continues by the copy 61, 62";
-}
-
 TEST(NgramShownRows, ChangeNothingWhileNoneIsShown) {
   const Tokens text = testing::make_stream(testing::Stream::trace_like, 600, 3, 40);
   LentNgram<> with = drafter_with({}, {text.begin(), text.begin() + 20});
@@ -132,32 +78,6 @@ TEST(NgramShownRows, ChangeNothingWhileNoneIsShown) {
   EXPECT_EQ(with.memory_bytes(), without.memory_bytes());
   EXPECT_EQ(ignoring.calibration(), without.calibration());
   EXPECT_EQ(ignoring.memory_bytes(), without.memory_bytes()) << "rows that nobody asked for";
-}
-
-TEST(NgramShownRows, StayAfterTruncationAndEndWithTheSequence) {
-  LentNgram<> drafter = drafter_with({}, {90, 80, 1, 2, 30, 31});
-  drafter.learn_row(Tokens{1, 2}, Tokens{50});
-  drafter.truncate(4);
-  EXPECT_TRUE(node_at(draft_of(drafter, tree), {50})) << "the row says what the target would pick";
-  drafter.rebase(Tokens{90, 33, 1, 2});
-  EXPECT_TRUE(node_at(draft_of(drafter, tree), {50}));
-  drafter.begin(Tokens{90, 80, 1, 2});
-  EXPECT_FALSE(node_at(draft_of(drafter, tree), {50})) << "S1";
-}
-
-TEST(NgramShownRows, OfOneSequenceAreCarriedToTheNext) {
-  LentNgram<> first = drafter_with({}, {90, 80, 1, 2});
-  first.learn_row(Tokens{1, 2}, Tokens{50});
-  RankedRows carried = RankedRows::make().value();
-  carried.add(first.strategy().rows());
-  NgramOptions options;
-  options.ranked_rows = &carried;
-  LentNgram<> next = drafter_with(options, {33, 34, 1, 2});
-  EXPECT_TRUE(node_at(draft_of(next, tree), {50}));
-  next.learn_row(Tokens{1, 2}, Tokens{51});
-  const Nodes nodes = draft_of(next, tree);
-  EXPECT_TRUE(node_at(nodes, {51}));
-  EXPECT_FALSE(node_at(nodes, {50})) << "a row of this sequence hides the carried one";
 }
 
 TEST(NgramShownRows, OfAPromptHaveNoEffectIfTheyAreEmpty) {
@@ -217,13 +137,6 @@ TEST(NgramShownRows, SavePassesOfALosslessRun) {
 }
 
 // --- top_k_wanted() ---
-
-TEST(NgramShownRows, AreWantedAsTheOptionsSay) {
-  EXPECT_EQ(NgramDrafter<>().top_k_wanted(), 8U);
-  EXPECT_EQ(NgramDrafter<>({.top_k = 3}).top_k_wanted(), 3U);
-  EXPECT_EQ(NgramDrafter<>({.top_k = 100}).top_k_wanted(), 8U);
-  EXPECT_EQ(NgramDrafter<>({.top_k = 0}).top_k_wanted(), 0U);
-}
 
 TEST(NgramShownRows, AreWantedAsLongAsNoneIsShown) {
   LentNgram<> drafter = drafter_with({}, {1, 2, 3});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter with several datastores whose types it does not know. ngram_history.test.cpp tests a single history. The
-// random worlds of ngram_digests.test.cpp have several histories as well.
+// NgramDrafter with datastores whose types it does not know. The random worlds of ngram_digests.test.cpp have up to
+// four histories: they cover what is drafted from them, and what is learned of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "reprise/core/datastore.hpp"
 #include "reprise/draft/detail/voters.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/history/history_store.hpp"
 #include "support/ngram_world.hpp"
 
 namespace reprise::ngram_stores_test {
@@ -159,18 +159,6 @@ TEST(NgramStores, AreReadOnlyAsFarAsTheyAreWanted) {
   EXPECT_LE(text.read_tokens, 4 + nodes.size() + 4);
 }
 
-TEST(NgramStores, SayWhatOthersDoNotKnow) {
-  const Text first(run_of(10, 100));
-  const Text second(run_of(10, 200));
-  for (const auto& [token, next] : {std::pair{104, 105}, {204, 205}}) {
-    LentNgram<> drafter = drafter_of({first, second}, Tokens{7000, token});
-    const Nodes nodes = draft_of(drafter, chain);
-    ASSERT_FALSE(nodes.empty());
-    EXPECT_EQ(nodes[0].token, next);
-    EXPECT_EQ(nodes[0].source, DraftSource::history);
-  }
-}
-
 TEST(NgramStores, AreTouchedWhereTheirTextWasAccepted) {
   const Text right({1, 2, 3, 4, 5, 6});
   const Text wrong({1, 2, 9, 9, 9, 9});
@@ -185,55 +173,6 @@ TEST(NgramStores, AreTouchedWhereTheirTextWasAccepted) {
   EXPECT_TRUE(wrong.touched.empty());
 }
 
-/// Returns the calibration after a token that only these stores predicted was wrong.
-CalibrationState learned(const std::array<DatastoreRef, NgramOptions::max_stores>& stores) {
-  LentNgram<> drafter = drafter_of(stores, Tokens{7000, 50, 51});
-  accept(drafter, draft_of(drafter, chain), 0);
-  return drafter.calibration();
-}
-
-TEST(NgramStores, AreEachJudgedByThemselves) {
-  const Text text(run_of(100, 0));
-  const Text other(run_of(100, 1000));
-  const CalibrationState fresh;
-  const CalibrationState first = learned({text, other});
-  EXPECT_NE(first.by_source[0], fresh.by_source[0]);
-  EXPECT_EQ(first.by_store, fresh.by_store);
-  for (std::size_t i = 1; i < NgramOptions::max_stores; ++i) {
-    std::array<DatastoreRef, NgramOptions::max_stores> stores;
-    stores[0] = other;
-    stores[i] = text;
-    const CalibrationState state = learned(stores);
-    EXPECT_EQ(state.by_source, fresh.by_source) << "neither the first store, nor together with the context";
-    for (std::size_t k = 0; k < state.by_store.size(); ++k)
-      EXPECT_EQ(state.by_store[k] != fresh.by_store[k], k == i - 1) << i << ' ' << k;
-  }
-}
-
-TEST(NgramStores, ThatAgreeAreJudgedTogether) {
-  const Text text(run_of(100, 0));
-  const CalibrationState state = learned({text, {}, text});
-  const CalibrationState fresh;
-  EXPECT_EQ(state.by_source, fresh.by_source);
-  for (std::size_t k = 0; k < state.by_store.size(); ++k)
-    EXPECT_EQ(state.by_store[k] != fresh.by_store[k], k == 3) << k;
-}
-
-TEST(NgramStores, AreBelievedMoreWhereTheContextAgrees) {
-  const Text text({1, 2, 3, 4, 5});
-  const Tokens context = {1, 2, 3, 40, 50, 60, 1, 2};
-  for (const std::array<DatastoreRef, NgramOptions::max_stores>& stores :
-       {std::array<DatastoreRef, NgramOptions::max_stores>{text}, {text, text}, {DatastoreRef(), text}}) {
-    LentNgram<> without = drafter_of({}, context);
-    LentNgram<> with = drafter_of(stores, context);
-    const Nodes nodes = draft_of(with, chain);
-    ASSERT_FALSE(nodes.empty());
-    EXPECT_EQ(nodes[0].token, 3);
-    EXPECT_EQ(nodes[0].source, DraftSource::context);
-    EXPECT_GT(nodes[0].path_probability, draft_of(without, chain)[0].path_probability);
-  }
-}
-
 TEST(NgramStores, KeepWhatWasLearnedOfThemWhenStatesAreMerged) {
   CalibrationState a;
   CalibrationState b;
@@ -244,6 +183,59 @@ TEST(NgramStores, KeepWhatWasLearnedOfThemWhenStatesAreMerged) {
   a.by_store[3][6] = std::numeric_limits<std::int32_t>::max();
   EXPECT_LE(detail::TokenCalibrator(a).state().by_store[3][6], 3 << 20)
       << "as all that is beyond the bounds of learning";
+}
+
+// --- HistoryStore ---
+
+HistoryStore memory_of(std::size_t segments) {
+  return std::move(*HistoryStore::make({.max_bytes = HistoryStore::bytes_for(32 * segments)}));
+}
+void remember(HistoryStore& memory, TokenSpan tokens, SequenceTag id = 1) {
+  memory.begin_sequence(id);
+  memory.append(tokens, Origin::output);
+  memory.end_sequence();
+}
+
+TEST(NgramHistory, ForetellsWhatOnlyThePastKnows) {
+  HistoryStore memory = memory_of(8);
+  const Tokens past = run_of(100, 0);
+  remember(memory, past);
+  LentNgram<> drafter = drafter_of({memory}, Tokens{7000, 50, 51});
+  const Nodes nodes = draft_of(drafter, chain);
+  ASSERT_GE(nodes.size(), 3U);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes[i].token, 52 + static_cast<Token>(i));
+    EXPECT_EQ(nodes[i].source, DraftSource::history);
+    EXPECT_EQ(nodes[i].match_length, 2 + i);
+  }
+}
+
+TEST(NgramHistory, GivesTextThatWasUsedASecondChance) {
+  for (const bool of_use : {false, true}) {
+    HistoryStore memory = memory_of(4);
+    remember(memory, run_of(32, 0), 1);
+    if (of_use) {
+      LentNgram<> drafter = drafter_of({memory}, Tokens{10, 11});
+      const Nodes nodes = draft_of(drafter, chain);
+      ASSERT_GT(nodes.size(), 1U);
+      accept(drafter, nodes, 1);
+    }
+    remember(memory, run_of(32 * 4, 1000), 2);
+    LentNgram<> later = drafter_of({memory}, Tokens{10, 11});
+    const Nodes nodes = draft_of(later, chain);
+    EXPECT_EQ(!nodes.empty() && nodes[0].token == 12, of_use);
+    EXPECT_EQ(memory.counts().second_chances, of_use ? 1U : 0U);
+  }
+}
+
+TEST(NgramHistory, ChangesNothingWhereItKnowsNothing) {
+  HistoryStore memory = memory_of(8);
+  remember(memory, run_of(100, 500'000));
+  const Tokens context = {1, 2, 3, 4, 1, 2, 3, 4, 1, 2};
+  LentNgram<> with = drafter_of({memory}, context);
+  LentNgram<> without;
+  without.begin(context);
+  EXPECT_TRUE(testing::same_nodes(draft_of(with, tree), draft_of(without, tree)));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -17,17 +16,6 @@ TEST(OriginRuns, SayPromptBeforeAnythingIsKnown) {
   EXPECT_EQ(runs.of(0), Origin::prompt);
   EXPECT_EQ(runs.of(1000), Origin::prompt);
   EXPECT_EQ(runs.memory_bytes(), 0U);
-}
-
-TEST(OriginRuns, BeginWhereTheyAreAppended) {
-  OriginRuns runs;
-  runs.append(0, Origin::prompt);
-  runs.append(10, Origin::output);
-  runs.append(15, Origin::prompt);
-  EXPECT_EQ(runs.of(9), Origin::prompt);
-  EXPECT_EQ(runs.of(10), Origin::output);
-  EXPECT_EQ(runs.of(14), Origin::output);
-  EXPECT_EQ(runs.of(15), Origin::prompt);
 }
 
 TEST(OriginRuns, TakeAPartOfOthers) {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
@@ -28,13 +27,6 @@ Tokens drafted(const PromptLookupOptions& options, const Tokens& context) {
   auto drafter = PromptLookupDrafter<Index>::make(options).value();
   drafter.begin(context);
   return testing::propose(drafter, context, {.max_nodes = 64}).tokens();
-}
-
-TEST(Ds4, DraftsNothingForThreeTokens) { EXPECT_EQ(drafted(presets::ds4(), {1, 2, 3, 10, 1, 2, 3}), Tokens()); }
-
-TEST(Ds4, CopiesAtMostSeven) {
-  const Tokens context = {1, 2, 3, 4, 10, 11, 12, 13, 14, 15, 16, 17, 1, 2, 3, 4};
-  EXPECT_EQ(drafted(presets::ds4(), context), (Tokens{10, 11, 12, 13, 14, 15, 16}));
 }
 
 TEST(Presets, AreSettingsThatMakeAccepts) {

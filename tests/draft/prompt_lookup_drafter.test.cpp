@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -67,18 +66,6 @@ TYPED_TEST(CopyDrafterOver, DraftsNothingBeforeASequenceBegins) {
   EXPECT_EQ(drafted_by(drafter), Tokens());
 }
 
-TYPED_TEST(CopyDrafterOver, DraftsNothingWithoutARepetition) {
-  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 4}), Tokens());
-}
-
-TYPED_TEST(CopyDrafterOver, CopiesWhatFollowedTheSameTokensBefore) {
-  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 4, 5, 1, 2}, {.max_nodes = 3}), (Tokens{3, 4, 5}));
-}
-
-TYPED_TEST(CopyDrafterOver, PrefersTheLongestAgreement) {
-  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 7, 2, 3, 8, 9, 3, 10, 1, 2, 3}, {.max_nodes = 1}), Tokens{7});
-}
-
 TYPED_TEST(CopyDrafterOver, WritesACertainChainWithTheLengthOfTheAgreement) {
   Lent<TypeParam> drafter;
   drafter.begin(Tokens{1, 2, 3, 4, 1, 2, 3});
@@ -101,23 +88,6 @@ TYPED_TEST(CopyDrafterOver, RepeatsARepetitionPastTheEnd) {
   EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3, 1, 2, 3, 1, 2}));
 }
 
-TYPED_TEST(CopyDrafterOver, StopsAtTheEndWhenTold) {
-  PromptLookupOptions options;
-  options.copy_past_end = false;
-  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 1}), Tokens{1});
-  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 1, 2}), (Tokens{1, 2}));
-  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3}));
-}
-
-TYPED_TEST(CopyDrafterOver, ForgetsTheOldSequenceWhenANewOneBegins) {
-  Lent<TypeParam> drafter;
-  drafter.begin(Tokens{1, 2, 3, 1, 2});
-  drafter.begin(Tokens{3, 1, 2});
-  EXPECT_EQ(drafted_by(drafter), Tokens());
-  drafter.observe(Tokens{3}, Origin::output);
-  EXPECT_EQ(drafted_by(drafter, {.max_nodes = 1}), Tokens{1});
-}
-
 TYPED_TEST(CopyDrafterOver, LearnsFromPromptAndOutputAlike) {
   for (const Origin origin : {Origin::prompt, Origin::output}) {
     Lent<TypeParam> drafter;
@@ -128,38 +98,6 @@ TYPED_TEST(CopyDrafterOver, LearnsFromPromptAndOutputAlike) {
   }
 }
 
-TYPED_TEST(CopyDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
-  testing::SplitMix random(7);
-  for (int round = 0; round < 300; ++round) {
-    Tokens context(random.between(1, 60));
-    for (Token& token : context) token = static_cast<Token>(random.below(3));
-    Lent<TypeParam> drafter;
-    drafter.begin(context);
-    const std::size_t size = random.between(1, context.size());
-    drafter.truncate(size);
-    context.resize(size);
-    for (std::size_t i = random.below(5); i-- > 0;) {
-      const auto token = static_cast<Token>(random.below(3));
-      context.push_back(token);
-      drafter.observe(std::span(&token, 1), Origin::output);
-    }
-    ASSERT_EQ(drafted_by(drafter), drafted<TypeParam>({}, context));
-  }
-}
-
-TYPED_TEST(CopyDrafterOver, CopiesGoOnIndependently) {
-  Lent<TypeParam> first;
-  first.begin(Tokens{1, 2, 3, 1});
-  Lent<TypeParam> second = first;
-  second.observe(Tokens{2}, Origin::output);
-  first.truncate(3);
-  EXPECT_EQ(drafted_by(first), Tokens());
-  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{3});
-  first = second;
-  second.begin(Tokens{5});
-  EXPECT_EQ(drafted_by(first, {.max_nodes = 1}), Tokens{3});
-}
-
 TYPED_TEST(CopyDrafterOver, TakesTokensOfAnyValue) {
   constexpr Token lowest = std::numeric_limits<Token>::min();
   constexpr Token highest = std::numeric_limits<Token>::max();
@@ -167,15 +105,6 @@ TYPED_TEST(CopyDrafterOver, TakesTokensOfAnyValue) {
 }
 
 // --- Every option has an effect ---
-
-TEST(PromptLookupOptions, MinNgramIsTheShortestAgreementThatIsUsed) {
-  PromptLookupOptions options;
-  options.min_ngram = 2;
-  EXPECT_EQ(drafted(options, {3, 9, 3}), Tokens());
-  EXPECT_EQ(drafted(options, {2, 3, 9, 2, 3}, {.max_nodes = 1}), Tokens{9});
-  options.min_ngram = 1;
-  EXPECT_EQ(drafted(options, {3, 9, 3}, {.max_nodes = 1}), Tokens{9});
-}
 
 TEST(PromptLookupOptions, MaxNgramIsTheLongestAgreementThatCounts) {
   const Tokens context = {1, 2, 3, 7, 5, 2, 3, 8, 1, 2, 3};
@@ -210,17 +139,6 @@ TEST(PromptLookupOptions, CandidatesIsTheNumberOfOccurrencesCompared) {
   EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{9});
   options.candidates = 3;
   EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
-}
-
-TEST(PromptLookupOptions, OccurrenceDecidesBetweenEqualAgreements) {
-  const Tokens context = {1, 8, 1, 8, 1, 9, 1};
-  PromptLookupOptions options = exactly(1);
-  options.occurrence = PromptLookupOptions::Occurrence::most_recent;
-  EXPECT_EQ(drafted(options, context), (Tokens{9, 1}));
-  options.occurrence = PromptLookupOptions::Occurrence::earliest;
-  EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 8, 1, 9, 1}));
-  options.occurrence = PromptLookupOptions::Occurrence::most_frequent;
-  EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 9, 1})) << "the most recent of the most frequent";
 }
 
 TEST(PromptLookupOptions, MostFrequentTakesTheMostRecentWhenVotesAreEqual) {
@@ -278,16 +196,6 @@ TEST(PromptLookupOptions, ReachTheIndex) {
   EXPECT_TRUE(made_with().earliest);
 }
 
-TEST(PromptLookupOptions, AnyKeyGivesTheSameDraft) {
-  PromptLookupOptions options;
-  const Tokens context = {1, 2, 3, 4, 2, 3, 5, 1, 2, 3};
-  const Tokens expected = drafted(options, context);
-  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
-    options.key = key;
-    EXPECT_EQ(drafted(options, context), expected);
-  }
-}
-
 TEST(PromptLookupOptions, MaxBytesStopsIndexingAndDraftingUntilTheNextSequence) {
   PromptLookupOptions options;
   options.max_bytes = 8192;
@@ -309,90 +217,7 @@ TEST(PromptLookupOptions, AreGivenBack) {
 
 // --- Conditions ---
 
-TEST(PromptLookupOptionsConditions, MinContextIsTheShortestContextThatIsDraftedFrom) {
-  PromptLookupOptions options = exactly(1);
-  options.conditions.min_context = 4;
-  EXPECT_EQ(drafted(options, {1, 2, 1}), Tokens());
-  EXPECT_EQ(drafted(options, {0, 1, 2, 1}), (Tokens{2, 1}));
-}
-
-TEST(PromptLookupOptionsConditions, MinDistanceLeavesOutNearOccurrences) {
-  PromptLookupOptions options = exactly(1);
-  const Tokens context = {1, 5, 6, 1, 7, 1};
-  options.conditions.min_distance = 2;
-  EXPECT_EQ(drafted(options, context), (Tokens{7, 1}));
-  options.conditions.min_distance = 3;
-  EXPECT_EQ(drafted(options, context), (Tokens{5, 6, 1, 7, 1}));
-  options.conditions.min_distance = 5;
-  EXPECT_EQ(drafted(options, context), (Tokens{5, 6, 1, 7, 1}));
-  options.conditions.min_distance = 6;
-  EXPECT_EQ(drafted(options, context), Tokens());
-}
-
-TEST(PromptLookupOptionsConditions, ApartLeavesOutOccurrencesThatTouchTheEnd) {
-  PromptLookupOptions options = exactly(2);
-  options.conditions.apart = true;
-  EXPECT_EQ(drafted(options, {1, 2, 1, 2}), Tokens());
-  EXPECT_EQ(drafted(options, {1, 2, 3, 1, 2}), (Tokens{3, 1, 2}));
-  options.conditions.apart = false;
-  EXPECT_EQ(drafted(options, {1, 2, 1, 2}), (Tokens{1, 2}));
-}
-
-TEST(PromptLookupOptionsConditions, MinCopyIsTheFewestTokensThatMayFollow) {
-  PromptLookupOptions options = exactly(1);
-  options.conditions.min_copy = 3;
-  EXPECT_EQ(drafted(options, {1, 2, 1}), Tokens());
-  EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3, 1}));
-}
-
-TEST(PromptLookupOptionsConditions, ARefusedCopyLetsAShorterNgramTry) {
-  PromptLookupOptions options = exactly(1);
-  options.max_ngram = 2;
-  options.occurrence = PromptLookupOptions::Occurrence::earliest;
-  options.conditions.min_copy = 4;
-  EXPECT_EQ(drafted(options, {2, 5, 6, 7, 1, 2, 8, 1, 2}, {.max_nodes = 3}), (Tokens{5, 6, 7}));
-}
-
-TEST(PromptLookupOptionsConditions, WithoutAnchorLeavesTheLastTokenOut) {
-  PromptLookupOptions options = exactly(1);
-  EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3, 1}));
-  options.conditions.without_anchor = true;
-  EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3}));
-  EXPECT_EQ(drafted(options, {0, 1, 1}), Tokens()) << "nothing but the anchor follows";
-}
-
-TEST(PromptLookupOptionsConditions, NeverFromStartLeavesTheVeryBeginningOut) {
-  PromptLookupOptions options = exactly(2);
-  options.conditions.never_from_start = true;
-  EXPECT_EQ(drafted(options, {1, 2, 5, 1, 2}), Tokens());
-  EXPECT_EQ(drafted(options, {0, 1, 2, 5, 1, 2}), (Tokens{5, 1, 2}));
-}
-
-TEST(PromptLookupOptionsConditions, CutAfterEndsTheCopyBehindThatToken) {
-  PromptLookupOptions options;
-  options.conditions.cut_after = 3;
-  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}), (Tokens{2, 3}));
-  options.conditions.cut_after = 2;
-  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}), Tokens{2});
-  options.conditions.cut_after = 9;
-  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}).size(), options.draft_length);
-}
-
 // --- Budgets ---
-
-TEST(PromptLookupDrafter, KeepsToTheBudgetOfNodesAndDepth) {
-  const Tokens context = {1, 1, 1};
-  EXPECT_EQ(drafted({}, context, {.max_nodes = 4}).size(), 4U);
-  EXPECT_EQ(drafted({}, context, {.max_depth = 3}).size(), 3U);
-  EXPECT_EQ(drafted({}, context, {.max_nodes = 0}), Tokens());
-  EXPECT_EQ(drafted({}, context, {.max_depth = 0}), Tokens());
-}
-
-TEST(PromptLookupDrafter, StopsWhenTheDraftIsFull) {
-  Lent<> drafter;
-  drafter.begin(Tokens{1, 1, 1});
-  EXPECT_EQ(drafter.propose({}, 3).nodes.size(), 3U);
-}
 
 TEST(PromptLookupDrafter, MeasuresItsMemory) {
   Lent<> drafter;

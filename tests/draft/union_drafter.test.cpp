@@ -32,23 +32,6 @@ static_assert(TopKLearner<UnionDrafter<Scripted, Curious>> && !TopKLearner<Union
 static_assert(RebasableStrategy<UnionDrafter<Scripted, Keeping>> && !RebasableStrategy<UnionDrafter<Scripted>>);
 static_assert(RebasableStrategy<UnionDrafter<AnyStrategy, UnionDrafter<AnyStrategy>>>);
 
-TEST(UnionDrafter, MergesTheSameTokenUnderTheSameParent) {
-  UnionDrafter strategy(Calibrated{{{node(1, -1, 80), node(2, 0, 60)}}},
-                        Calibrated{{{node(1, -1, 50, DraftSource::model), node(3, 0, 25, DraftSource::model)}}});
-  const Nodes nodes = drafted_by(strategy);
-  EXPECT_THAT(tokens_of(nodes), ElementsAre(1, 2, 3));
-  EXPECT_EQ(nodes[1].parent, 0);
-  EXPECT_EQ(nodes[2].parent, 0);
-  EXPECT_NEAR(nodes[0].path_probability.to_double(), 0.8, 1e-4) << "the higher claim";
-  EXPECT_NEAR(nodes[2].path_probability.to_double(), 0.4, 1e-4)
-      << "half, given the parent, of which the other says 0.8";
-  EXPECT_EQ(nodes[0].source, DraftSource::unknown);
-  EXPECT_EQ(nodes[2].source, DraftSource::model);
-}
-TEST(UnionDrafter, BelievesHalfAtFirstOfWhatIsNotCalibrated) {
-  UnionDrafter strategy(Scripted{{{node(1, -1, 100)}}}, Calibrated{{{node(2, -1, 60)}}});
-  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(2, 1));
-}
 TEST(UnionDrafter, LearnsWhatEachMemberIsWorth) {
   UnionDrafter strategy(Scripted{{{node(1, -1, 60)}}}, Scripted{{{node(2, -1, 60)}}});
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2)) << "equal ones in the order of members";

@@ -65,32 +65,6 @@ TEST(AttentionMask, IsTheOneOfItsComment) {
                                 1, 1, 1, 1, 0, 1));
 }
 
-TEST(AttentionMask, OfAChainIsCausalAndColumnsBehindTheRowsAreHidden) {
-  std::vector<std::uint8_t> mask(18, 7);
-  attention_mask<std::uint8_t>(Parents{-1}, 2, 1, 6, mask);
-  EXPECT_THAT(mask, ElementsAre(1, 1, 0, 0, 0, 0,  //
-                                1, 1, 1, 0, 0, 0,  //
-                                1, 1, 1, 1, 0, 0));
-}
-
-TEST(AttentionMask, WithoutACacheOfAChainIsCausal) {
-  std::vector<std::uint8_t> mask(25, 7);
-  attention_mask<std::uint8_t>(Parents{-1, 0, 1}, 2, 0, 5, mask);
-  EXPECT_THAT(mask, ElementsAre(1, 0, 0, 0, 0,  //
-                                1, 1, 0, 0, 0,  //
-                                1, 1, 1, 0, 0,  //
-                                1, 1, 1, 1, 0,  //
-                                1, 1, 1, 1, 1));
-}
-
-TEST(AttentionMask, IsAddedToScoresWhereCellsAreFloatingPoint) {
-  std::vector<float> mask(6, 7);
-  attention_mask<float>(Parents{-1}, 1, 1, 3, mask);
-  constexpr float none = -std::numeric_limits<float>::infinity();
-  EXPECT_THAT(mask, ElementsAre(0.0F, 0.0F, none,  //
-                                0.0F, 0.0F, 0.0F));
-}
-
 TEST(AttentionMask, TakesTheCellsThatItIsGiven) {
   std::vector<std::uint16_t> half(6, 7);  // 16-bit floats by their bits
   attention_mask<std::uint16_t>(Parents{-1}, 1, 1, 3, half, {.seen = 0, .hidden = 0xfc00});
@@ -131,22 +105,6 @@ TEST(AttentionMask, InBitsIsTheSame) {
     for (std::size_t i = 0; i < shape.rows(); ++i)
       for (std::size_t j = 0; j < 64 * stride; ++j)
         ASSERT_EQ((bits[i * stride + j / 64] >> (j % 64) & 1) != 0, shape.sees(i, j)) << i << ' ' << j;
-  }
-}
-
-TEST(AttentionMask, WithoutACacheShowsAncestorsAndNoSiblings) {
-  testing::Random random(3);
-  for (std::size_t round = 0; round < 300; ++round) {
-    const Shape shape = random_shape(random, 100, 0);
-    const std::size_t n = shape.rows();
-    std::vector<std::uint8_t> bytes(n * n, 7);
-    std::vector<std::uint64_t> bits(n * mask_words(n), ~std::uint64_t{0});
-    attention_mask<std::uint8_t>(shape.parents, shape.pending, 0, n, bytes);
-    attention_mask_bits(shape.parents, shape.pending, 0, mask_words(n), bits);
-    ASSERT_EQ(bytes, naive<std::uint8_t>(shape, n, 1, 0));
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < mask_words(n) * 64; ++j)
-        ASSERT_EQ((bits[i * mask_words(n) + j / 64] >> (j % 64) & 1) != 0, shape.sees(i, j)) << i << ' ' << j;
   }
 }
 

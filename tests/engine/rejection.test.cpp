@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -115,20 +114,6 @@ struct OneToken {
   }
 };
 
-TEST(RejectionPicks, AcceptATokenThatTheTargetLikesAtLeastAsMuch) {
-  OneToken one{{0.5F, 0.5F}, {0.5F, 0.5F}, 1, {{almost_one}}};
-  EXPECT_EQ(one.pick(), 1);
-  EXPECT_EQ(one.random.used, 1U);
-}
-TEST(RejectionPicks, DrawFromTheResidualAfterARejection) {
-  // x = 0 is accepted below 1/2. The residual is 1/8 of token 1 and 3/8 of token 2.
-  const Floats p = {0.5F, 0.125F, 0.375F};
-  const Floats q = {1, 0, 0};
-  EXPECT_EQ((OneToken{p, q, 0, {{0.49}}}.pick()), 0);
-  EXPECT_EQ((OneToken{p, q, 0, {{0.5, 0.24}}}.pick()), 1);
-  EXPECT_EQ((OneToken{p, q, 0, {{0.5, 0.25}}}.pick()), 2);
-  EXPECT_EQ((OneToken{p, q, 0, {{0.5, almost_one}}}.pick()), 2);
-}
 TEST(RejectionPicks, DrawFromTheTargetBehindTheDraftAndInPadRows) {
   const Floats p = {0.25F, 0.75F};
   const std::vector<Token> draft;

@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "reprise/testing/random.hpp"
@@ -115,14 +114,6 @@ TEST(Tree, LinksVisitEveryChildInDraftOrder) {
       ASSERT_EQ(found, wanted);
     }
   }
-}
-
-TEST(Tree, OfNothingIsTheAnchorAlone) {
-  std::vector<std::int32_t> child(1, 5);
-  std::vector<std::int32_t> sibling(1, 5);
-  tree_links<std::int32_t>({}, child, sibling);
-  EXPECT_EQ(child[0], -1);
-  EXPECT_EQ(sibling[0], -1);
 }
 
 }  // namespace

@@ -129,22 +129,6 @@ TEST(ClaimCalibrator, KeepsTheOrderWhateverHappens) {
   }
 }
 
-TEST(ClaimCalibrator, ReadsClaimsGivenTheParent) {
-  const auto half = Probability::from_raw(Probability::scale / 2);
-  const auto quarter = Probability::from_raw(Probability::scale / 4);
-  const std::vector<DraftNode> nodes = {{1, anchor_parent, half},
-                                        {2, 0, quarter},
-                                        {3, 1, quarter},
-                                        {4, anchor_parent, Probability::zero()},
-                                        {5, 3, Probability::zero()}};
-  const DraftView draft(nodes, DraftKind::ordered);
-  EXPECT_EQ(ClaimCalibrator::claim(draft, 0), ClaimCalibrator::one / 2);
-  EXPECT_EQ(ClaimCalibrator::claim(draft, 1), ClaimCalibrator::one / 2);
-  EXPECT_EQ(ClaimCalibrator::claim(draft, 2), ClaimCalibrator::one);
-  EXPECT_EQ(ClaimCalibrator::claim(draft, 3), 0U);
-  EXPECT_EQ(ClaimCalibrator::claim(draft, 4), ClaimCalibrator::one) << "nothing follows from an impossible parent";
-}
-
 TEST(ClaimCalibrator, LearnsFromEveryNodeThatWasTested) {
   const std::vector<DraftNode> nodes = {{1, anchor_parent}, {2, 0}, {3, 1}};
   const std::vector<NodeIndex> chain = {0, 1, 2};

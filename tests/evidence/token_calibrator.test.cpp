@@ -9,9 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <type_traits>
-#include <vector>
 
 #include "support/streams.hpp"
 
@@ -151,27 +149,6 @@ TEST(TokenCalibrator, TakesEvidenceWithoutVotes) {
   EXPECT_GT(weigh(TokenCalibrator(), occurrence(100), 100).probability, Probability::zero()) << "nothing against it";
 }
 
-TEST(TokenCalibrator, GivesTheSameFromACopiedState) {
-  testing::SplitMix random(2);
-  TokenCalibrator calibration;
-  for (int i = 0; i < 500; ++i) {
-    const Place at = random_place(random);
-    calibration.learn(weigh(calibration, at.token, at.total, at.at), random.one_in(3));
-    calibration.learn_recent(random.one_in(2));
-  }
-  const CalibrationState kept = calibration.state();
-  TokenCalibrator again(kept);
-  EXPECT_EQ(again.state(), kept);
-  for (int i = 0; i < 500; ++i) {
-    const Place at = random_place(random);
-    const Lesson lesson = weigh(calibration, at.token, at.total, at.at);
-    ASSERT_EQ(weigh(again, at.token, at.total, at.at).probability, lesson.probability);
-    calibration.learn(lesson, i % 3 == 0);
-    again.learn(lesson, i % 3 == 0);
-  }
-  EXPECT_EQ(again.state(), calibration.state());
-}
-
 // --- Learning ---
 
 TEST(TokenCalibrator, ConvergesToTheRateOfTheSource) {
@@ -230,64 +207,6 @@ TEST(TokenCalibrator, HasASmallCalibrationErrorOnAMixtureOfSources) {
   double error = 0;
   for (std::size_t bin = 0; bin < said.size(); ++bin) error += std::abs(said[bin] - seen[bin]);
   EXPECT_LE(error / counted, 0.04) << "biases of single tokens learn fast, and swing";
-}
-
-TEST(TokenCalibrator, FollowsASourceThatChanges) {
-  TokenCalibrator calibration;
-  testing::SplitMix random(5);
-  for (const double rate : {0.9, 0.1, 0.6}) {
-    double sum = 0;
-    for (int i = 0; i < 3000; ++i) {
-      const Lesson lesson = weigh(calibration, occurrence(weight_one), 2 * weight_one);
-      calibration.learn(lesson, random.unit() < rate);
-      if (i >= 1500) sum += lesson.probability.to_double();
-    }
-    EXPECT_NEAR(sum / 1500, rate, 0.05);
-  }
-}
-
-TEST(TokenCalibrator, LearnsDownFromEverythingWrongAndUpFromEverythingRight) {
-  for (const bool picked : {false, true}) {
-    TokenCalibrator calibration;
-    for (int i = 0; i < 5000; ++i)
-      calibration.learn(weigh(calibration, occurrence(weight_one), 2 * weight_one), picked);
-    const double p = weigh(calibration, occurrence(weight_one), 2 * weight_one).probability.to_double();
-    EXPECT_NEAR(p, picked ? 1 : 0, 0.02);
-  }
-}
-
-TEST(TokenCalibrator, LearnsHowFarToTrustASource) {
-  // A history that is wrong loses trust. The context loses no more than it would without a history.
-  const auto from = [](EvidenceSource source) {
-    TokenEvidence evidence = occurrence(weight_one);
-    evidence.source = source;
-    return evidence;
-  };
-  TokenCalibrator calibration;
-  TokenCalibrator single;
-  EXPECT_LT(weigh(calibration, from(EvidenceSource::history), 2 * weight_one).probability,
-            weigh(calibration, from(EvidenceSource::context), 2 * weight_one).probability);
-  for (int i = 0; i < 100; ++i) {
-    calibration.learn(weigh(calibration, from(EvidenceSource::history), 2 * weight_one), false);
-    single.learn(weigh(single, from(EvidenceSource::context), 2 * weight_one), false);
-  }
-  const auto p = [](const TokenCalibrator& c, const TokenEvidence& evidence) {
-    return weigh(c, evidence, 2 * weight_one, {.token = 8, .previous = 6}).probability;
-  };
-  EXPECT_LT(p(calibration, from(EvidenceSource::history)), p(calibration, from(EvidenceSource::context)));
-  EXPECT_EQ(p(calibration, from(EvidenceSource::both)), p(calibration, from(EvidenceSource::context)));
-  EXPECT_LT(p(calibration, from(EvidenceSource::history)), p(single, from(EvidenceSource::history)))
-      << "a bias of its own is learned on top of the one for all";
-  EXPECT_EQ(single.state().by_source, CalibrationState().by_source);
-}
-
-TEST(TokenCalibrator, CountsItsLessons) {
-  TokenCalibrator calibration;
-  EXPECT_EQ(calibration.state(), CalibrationState());
-  for (int i = 0; i < 7; ++i) calibration.learn(weigh(calibration, occurrence(9), weight_one), false);
-  EXPECT_EQ(calibration.state().lessons, 7U);
-  calibration.learn_recent(true);
-  EXPECT_EQ(calibration.state().lessons, 7U);
 }
 
 TEST(TokenCalibrator, KeepsItsBiasesBoundedWhateverIsLearned) {
@@ -433,31 +352,6 @@ TEST(TokenCalibratorMerge, WithItselfChangesOnlyTheLessons) {
     CalibrationState twice = a;
     twice.lessons *= 2;
     ASSERT_EQ(merge(a, a), twice);
-  }
-}
-
-TEST(TokenCalibratorMerge, WithAFreshStateChangesNextToNothing) {
-  testing::SplitMix random(11);
-  for (int i = 0; i < 50; ++i) {
-    const CalibrationState a = random_state(random, 10'000);
-    const CalibrationState both = merge(a, {});
-    ASSERT_NEAR(both.all, a.all, most_bias / 10'000 + 1);
-    ASSERT_NEAR(both.slope, a.slope, most_slope / 10'000 + 1);
-    ASSERT_EQ(both.lessons, a.lessons);
-  }
-  EXPECT_EQ(merge({}, {}), CalibrationState());
-}
-
-TEST(TokenCalibratorMerge, LiesBetweenTheTwo) {
-  testing::SplitMix random(12);
-  for (int i = 0; i < 50; ++i) {
-    const CalibrationState a = random_state(random, random.next() >> random.below(64));
-    const CalibrationState b = random_state(random, random.next() >> random.below(64));
-    const CalibrationState both = merge(a, b);
-    ASSERT_GE(both.all, std::min(a.all, b.all));
-    ASSERT_LE(both.all, std::max(a.all, b.all));
-    ASSERT_GE(both.recent, std::min(a.recent, b.recent));
-    ASSERT_LE(both.recent, std::max(a.recent, b.recent));
   }
 }
 

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -65,19 +64,6 @@ Tokens distinct(std::size_t size) { return testing::make_stream(testing::Stream:
 using Lent = testing::Lent<RepetitionGate<Scripted>>;
 Lent gate(const Options& options = {}) {
   return Lent(RepetitionGate<Scripted>::make(Scripted{{{.token = 1}}}, options).value());
-}
-
-TEST(RepetitionGate, CountsNgramsThatOccurredBefore) {
-  auto strategy = gate();
-  EXPECT_EQ(strategy->score(), Probability::zero());
-  for (const Tokens& tokens : {Tokens{}, Tokens{1, 1}, Tokens{1, 1, 1}, Tokens{1, 2, 3, 4}}) {
-    strategy.begin(tokens);
-    EXPECT_EQ(strategy->score(), Probability::zero());
-  }
-  strategy.begin(Tokens{1, 1, 1, 1});
-  EXPECT_EQ(strategy->score(), Probability::ratio(1, 2)) << "they may overlap";
-  strategy.begin(Tokens{1, 2, 3, 1, 2, 3});
-  EXPECT_EQ(strategy->score(), Probability::ratio(1, 4));
 }
 
 TEST(RepetitionGate, ScoresAsItsRuleWhateverBecomesOfTheContext) {
@@ -222,14 +208,6 @@ TEST(RepetitionGate, IsNotMadeWithAnNgramThatNoIndexHas) {
     EXPECT_EQ(made.error().message, "ngram has to be between 1 and 32");
     EXPECT_EQ(made.error().value, ngram);
     EXPECT_EQ(made.error().limit, ngram == 0 ? 1U : 32U);
-  }
-}
-
-TEST(RepetitionGate, CountsNgramsOfTheShortestAndOfTheLongestLength) {
-  for (const std::uint32_t ngram : {1U, 32U}) {
-    auto strategy = gate({.ngram = ngram});
-    strategy.begin(Tokens(100, 1));
-    EXPECT_EQ(strategy->score(), Probability::ratio(100 - ngram, 101 - ngram)) << ngram;
   }
 }
 

@@ -99,15 +99,6 @@ Tokens random_text(testing::Random& random, std::size_t size, std::uint64_t voca
   return text;
 }
 
-TEST(RestDrafter, HasTheSettingsOfItsAuthors) {
-  const RestOptions options;
-  EXPECT_EQ(options.max_ngram, 16U);
-  EXPECT_EQ(options.min_ngram, 2U);
-  EXPECT_EQ(options.places, 5'000U);
-  EXPECT_EQ(options.continuation, 10U);
-  EXPECT_EQ(options.nodes, 64U);
-}
-
 TEST(RestDrafter, DraftsTheMostFrequentContinuationsOfTheLongestSuffix) {
   // 1 2 is found four times, but 9 1 2 only twice.
   const PlainStore store({1, 2, 7, 0, 1, 2, 7, 0, 9, 1, 2, 5, 6, 0, 9, 1, 2, 5, 8});
@@ -125,15 +116,6 @@ TEST(RestDrafter, DraftsTheMostFrequentContinuationsOfTheLongestSuffix) {
     EXPECT_EQ(node.source, DraftSource::history);
     EXPECT_EQ(node.match_length, 3);
   }
-}
-
-TEST(RestDrafter, LooksUpNoSuffixBelowTheShortestButAShorterContextWhole) {
-  const PlainStore store({1, 2, 3, 4});
-  EXPECT_THAT(paths_of(drafted({}, store, {9, 2})), IsEmpty()) << "2 alone is found, 9 2 is not";
-  EXPECT_THAT(paths_of(drafted({}, store, {2})), ElementsAre(Tokens{3}, Tokens{3, 4}));
-  EXPECT_THAT(paths_of(drafted({.min_ngram = 1}, store, {9, 2})), ElementsAre(Tokens{3}, Tokens{3, 4}));
-  EXPECT_THAT(paths_of(drafted({}, store, {})), IsEmpty());
-  EXPECT_THAT(paths_of(drafted({}, store, {3, 4})), IsEmpty()) << "the text ends there";
 }
 
 /// Drafts in 200 random texts, and in as many with the cut. Returns a digest of all drafts.
@@ -172,24 +154,6 @@ TEST(RestDrafter, DraftsWhatItAlwaysDrafted) {
   EXPECT_EQ(digest_of_drafts(1, true), 9878595536068924593U);
   EXPECT_EQ(digest_of_drafts(2, false), 10217346540926842896U);
   EXPECT_EQ(digest_of_drafts(3, false), 6816456797083781290U);
-}
-
-TEST(RestDrafter, KeepsEveryLimitOfTheBudget) {
-  testing::Random random(2);
-  for (int i = 0; i < 200; ++i) {
-    const PlainStore store(random_text(random, 300, 4));
-    const Tokens context = random_text(random, 20, 4);
-    const RestOptions options{.min_ngram = 1, .cut = i % 2 != 0};
-    const DraftBudget budget{.max_nodes = random.below(40),
-                             .max_depth = 1 + random.below(6),
-                             .max_leaves = 1 + random.below(8),
-                             .shape = random.below(3) == 0 ? DraftShape::chain : DraftShape::tree};
-    const testing::Drafted draft = drafted(options, store, context, budget);
-    EXPECT_LE(draft.nodes.size(), budget.max_nodes);
-    for (const Tokens& path : paths_of(draft)) EXPECT_LE(path.size(), budget.max_depth);
-    EXPECT_FALSE(draft.malformed);
-    EXPECT_EQ(draft.nodes.empty(), budget.max_nodes == 0);
-  }
 }
 
 TEST(RestDrafter, FollowsTheMostFrequentChildrenInAChain) {

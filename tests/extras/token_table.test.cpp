@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -80,13 +79,6 @@ TEST(TokenTable, KnowsWhatFollowedTheLastTokens) {
   EXPECT_EQ(table.find(Tokens{}), Found());
 }
 
-TEST(TokenTable, KnowsNothingAtFirst) {
-  const TokenTable table = table_of(1);
-  for (Token token = -1000; token < 1000; ++token) EXPECT_FALSE(table.find(Tokens{token}));
-  EXPECT_EQ(table.size(), 0U);
-  EXPECT_EQ(table.counts(), TokenTable::Counts());
-}
-
 TEST(TokenTable, LearnsNothingFromTextsNoLongerThanAnNgram) {
   TokenTable table = table_of(3);
   table.learn(Tokens{});
@@ -94,22 +86,6 @@ TEST(TokenTable, LearnsNothingFromTextsNoLongerThanAnNgram) {
   table.learn(Tokens{1, 2, 3, 4}, 4);
   table.learn(Tokens{1, 2, 3, 4}, 400);
   EXPECT_EQ(table.size(), 0U);
-}
-
-TEST(TokenTable, RemembersTheLastTokenThatFollowed) {
-  TokenTable table = table_of(2);
-  table.learn(Tokens{1, 2, 3});
-  table.learn(Tokens{1, 2, 5});
-  EXPECT_EQ(table.find(Tokens{1, 2}), Found(5));
-  EXPECT_EQ(table.size(), 1U);
-}
-
-TEST(TokenTable, TakesAnyNumberForAToken) {
-  TokenTable table = table_of(2);
-  const Tokens text = testing::with_extreme_ids({0, 1, 2, 3, 6, 9, 3, 0, 2});
-  table.learn(text);
-  for (std::size_t i = 2; i < text.size(); ++i)
-    EXPECT_EQ(table.find(TokenSpan(text).subspan(i - 2, 2)), Found(text[i])) << i;
 }
 
 TEST(TokenTable, RefusesWhatCannotWork) {

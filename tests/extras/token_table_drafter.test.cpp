@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -69,14 +68,6 @@ void round(Lent& drafter, std::size_t accepted) {
                     {}});
 }
 
-TEST(TokenTableDrafter, ChainsWhatTheTableKnows) {
-  const TokenTable table = table_of(2, {1, 2, 3, 4, 5, 6});
-  EXPECT_THAT(drafted(table, {9, 1, 2}).tokens(), ElementsAre(3, 4, 5, 6));
-  EXPECT_THAT(drafted(table, {4, 5}).tokens(), ElementsAre(6));
-  EXPECT_THAT(drafted(table, {2, 1}).tokens(), IsEmpty());
-  EXPECT_FALSE(drafted(table, {2, 1}).left_out);
-}
-
 TEST(TokenTableDrafter, WritesAChainOfTheMemory) {
   const Drafted draft = drafted(table_of(2, {1, 2, 3, 4, 5}), {1, 2});
   ASSERT_EQ(draft.nodes.size(), 3U);
@@ -108,15 +99,6 @@ TEST(TokenTableDrafter, GoesOnForeverInACycleUpToItsLength) {
   Lent drafter = lent(&table);
   drafter.begin(Tokens{1});
   EXPECT_EQ(drafter.propose({}, 2).nodes.size(), 2U) << "as much as there is room for";
-}
-
-TEST(TokenTableDrafter, DropsChainsThatTheTableBreaksOffTooSoon) {
-  const TokenTable table = table_of(2, {1, 2, 3, 4, 5});
-  EXPECT_THAT(drafted(table, {1, 2}, {.min_draft = 3}).tokens(), ElementsAre(3, 4, 5));
-  const Drafted none = drafted(table, {1, 2}, {.min_draft = 4});
-  EXPECT_THAT(none.nodes, IsEmpty());
-  EXPECT_TRUE(none.left_out) << "something was found";
-  EXPECT_FALSE(drafted(table, {2, 1}, {.min_draft = 4}).left_out) << "nothing was found";
 }
 
 TEST(TokenTableDrafter, JudgesChainsByWhatTheTableKnowsAndNotByWhatIsSent) {
@@ -169,18 +151,6 @@ TEST(TokenTableDrafter, KeepsTheContractOfStrategies) {
   EXPECT_EQ(erased.verdict(), testing::Verdict::exact) << erased.to_string();
 }
 
-TEST(TokenTableDrafter, DraftsAsBeforeAfterTruncation) {
-  const TokenTable table = table_of(2, {1, 2, 3, 4, 5});
-  Lent drafter = lent(&table);
-  drafter.begin(Tokens{7, 1, 2});
-  drafter.observe(Tokens{8, 9}, Origin::output);
-  EXPECT_THAT(tokens_of(drafter), IsEmpty());
-  drafter.truncate(3);
-  EXPECT_THAT(tokens_of(drafter), ElementsAre(3, 4, 5));
-  drafter.truncate(1);
-  EXPECT_THAT(tokens_of(drafter), IsEmpty());
-}
-
 TEST(TokenTableDrafter, HoldsNoMemoryOfItsOwn) {
   TokenTable table = table_of(2);
   Lent drafter = lent(&table, {.learn_into = &table});
@@ -201,17 +171,6 @@ TEST(TokenTableDrafter, OnlyReadsUnlessItIsTold) {
   // The caller writes at any time, and the drafter drafts its tokens at once.
   table.learn(Tokens{1, 2, 3, 4});
   EXPECT_THAT(tokens_of(drafter), ElementsAre(3, 4));
-}
-
-TEST(TokenTableDrafter, WritesWhatItObservesWhereItIsTold) {
-  TokenTable table = table_of(2);
-  Lent writer = lent(&table, {.learn_into = &table});
-  writer.begin(Tokens{1, 2, 3});
-  writer.observe(Tokens{4, 5}, Origin::output);
-  EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 3})) << "each token once";
-  EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 4, 5)) << "what one has seen, another drafts";
-  writer.begin(Tokens{4, 5, 6});
-  EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 4, 5, 6)) << "and remembers";
 }
 
 TEST(TokenTableDrafter, LearnsWhatReplacesTruncatedTokens) {
@@ -236,30 +195,6 @@ TEST(TokenTableDrafter, LearnsTheTokensThatARebasedContextHasOfItsOwn) {
   writer.rebase(Tokens{1, 2, 3, 7, 8});
   EXPECT_EQ(table.counts(), (TokenTable::Counts{.added = 4, .changed = 1}));
   EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 7, 8));
-}
-
-TEST(TokenTableDrafter, LearnsInPiecesWhereThereIsAGap) {
-  TokenTable table = table_of(2);
-  Lent writer = lent(&table, {.learn_into = &table, .learn_gap = 6});
-  writer.begin(Tokens{1, 2, 3, 4});
-  EXPECT_EQ(table.size(), 2U) << "the prompt at once";
-  // The first n-gram that was not learned begins at 2.
-  writer.observe(Tokens{5, 6, 7, 8}, Origin::output);
-  EXPECT_EQ(table.size(), 2U);
-  writer.observe(Tokens{9}, Origin::output);
-  EXPECT_EQ(table.size(), 7U);
-}
-
-TEST(TokenTableDrafter, LeavesTheAnchorOutWhereItIsTold) {
-  TokenTable table = table_of(2, {5, 6, 7});
-  Lent writer = lent(&table, {.learn_into = &table, .without_anchor = true});
-  writer.begin(Tokens{1, 2, 3});
-  EXPECT_EQ(table.find(Tokens{1, 2}), std::nullopt);
-  writer.observe(Tokens{4}, Origin::output);
-  EXPECT_EQ(table.find(Tokens{1, 2}), std::optional<Token>(3));
-  EXPECT_THAT(drafted(table, {5, 6}).tokens(), ElementsAre(7));
-  EXPECT_THAT(drafted(table, {5, 6}, {.without_anchor = true}).tokens(), IsEmpty());
-  EXPECT_THAT(drafted(table, {0, 5, 6}, {.without_anchor = true}).tokens(), ElementsAre(7));
 }
 
 // --- Bad streaks ---

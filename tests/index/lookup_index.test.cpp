@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +28,6 @@ using reprise::Match;
 using reprise::MatchLimits;
 using reprise::NgramOrders;
 using reprise::Token;
-using reprise::testing::held;
 using reprise::testing::index_of;
 using reprise::testing::matches;
 using testing::ElementsAre;
@@ -56,23 +54,10 @@ struct IndexNames {
 };
 TYPED_TEST_SUITE(AnyIndex, Indexes, IndexNames);
 
-TYPED_TEST(AnyIndex, FindsNothingInAnEmptySequence) {
-  const TypeParam index(both_orders());
-  EXPECT_THAT(matches(index, {}), IsEmpty());
-  EXPECT_TRUE(index.tokens().empty());
-  EXPECT_FALSE(index.exhausted());
-}
-
 TYPED_TEST(AnyIndex, WorksWithItsDefaults) {
   TypeParam index;
   index.append(std::vector<Token>{4, 4});
   EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
-}
-
-TYPED_TEST(AnyIndex, FindsNothingInASingleToken) { EXPECT_THAT(matches(TestFixture::of({7}), {}), IsEmpty()); }
-
-TYPED_TEST(AnyIndex, FindsNothingWhereAllTokensDiffer) {
-  EXPECT_THAT(matches(TestFixture::of({1, 2, 3, 4}), {}), IsEmpty());
 }
 
 TYPED_TEST(AnyIndex, AnswersTheEndAndTheLengthOfTheWholeAgreement) {
@@ -85,24 +70,6 @@ TYPED_TEST(AnyIndex, MeasuresAgreementUpToTheLongestOnly) {
   const auto index = TestFixture::of({9, 1, 2, 3, 8, 1, 2, 3});
   EXPECT_THAT(matches(index, {.shortest = 1, .longest = 2}), ElementsAre(Match{4, 2}));
   EXPECT_THAT(matches(index, {.shortest = 2, .longest = 0}), ElementsAre(Match{4, 2}));
-}
-
-TYPED_TEST(AnyIndex, MeasuresAgreementBeyondThirtyTwoTokens) {
-  std::vector<Token> tokens(100);
-  std::iota(tokens.begin(), tokens.end(), 0);
-  tokens.insert(tokens.end(), tokens.begin(), tokens.begin() + 100);
-  const auto index = TestFixture::of(tokens);
-  EXPECT_THAT(matches(index, {.shortest = 32, .longest = 80}), ElementsAre(Match{100, 80}));
-  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 1000}), ElementsAre(Match{100, 100}));
-}
-
-TYPED_TEST(AnyIndex, AgreementStopsAtTheStartOfTheSequence) {
-  EXPECT_THAT(matches(TestFixture::of({1, 2, 1, 2}), {.shortest = 1, .longest = 16}), ElementsAre(Match{2, 2}));
-}
-
-TYPED_TEST(AnyIndex, FindsOccurrencesThatOverlapTheEnd) {
-  EXPECT_THAT(matches(TestFixture::of({5, 5, 5, 5}), {.shortest = 2, .longest = 16}),
-              ElementsAre(Match{3, 3}, Match{2, 2}));
 }
 
 TYPED_TEST(AnyIndex, ListsTheMostRecentFirst) {
@@ -119,10 +86,6 @@ TYPED_TEST(AnyIndex, ListsTheEarliestFirst) {
   EXPECT_THAT(matches(index, limits), ElementsAre(Match{1, 1}, Match{3, 1}));
 }
 
-TYPED_TEST(AnyIndex, LooksAtNothingForZeroCandidates) {
-  EXPECT_THAT(matches(TestFixture::of({1, 1}), {.candidates = 0}), IsEmpty());
-}
-
 TYPED_TEST(AnyIndex, WritesNoMoreThanThereIsRoomFor) {
   const auto index = TestFixture::of({1, 1, 1, 1});
   std::vector<Match> out(3, Match{77, 77});
@@ -136,81 +99,6 @@ TYPED_TEST(AnyIndex, FindsNothingForOrdersThatDoNotExist) {
   EXPECT_THAT(matches(index, {.shortest = 0}), IsEmpty());
   EXPECT_THAT(matches(index, {.shortest = NgramOrders::largest + 1, .longest = 64}), IsEmpty());
   EXPECT_THAT(matches(index, {.shortest = 0xffffffff, .longest = 0xffffffff}), IsEmpty());
-}
-
-TYPED_TEST(AnyIndex, FindsNothingLongerThanTheSequence) {
-  EXPECT_THAT(matches(TestFixture::of({1, 1, 1}), {.shortest = 3}), IsEmpty());
-  EXPECT_THAT(matches(TestFixture::of({1, 1}), {.shortest = 3}), IsEmpty());
-}
-
-TYPED_TEST(AnyIndex, TakesTokensOfAnyValue) {
-  const auto index = TestFixture::of({smallest, -1, greatest, 0, 5, smallest, -1, greatest, 0});
-  EXPECT_THAT(matches(index, {.shortest = 3}), ElementsAre(Match{4, 4}));
-}
-
-TYPED_TEST(AnyIndex, AppendingOneByOneIsAppendingAtOnce) {
-  const std::vector<Token> tokens = reprise::testing::make_stream(reprise::testing::Stream::trace_like, 3000, 5, 100);
-  const auto whole = TestFixture::of(tokens);
-  TypeParam piecemeal(both_orders());
-  for (const Token token : tokens) piecemeal.append({&token, 1});
-  EXPECT_EQ(held(piecemeal), tokens);
-  for (const std::uint32_t n : {1u, 2u, 3u, 32u}) {
-    EXPECT_EQ(matches(piecemeal, {.shortest = n}), matches(whole, {.shortest = n}));
-  }
-}
-
-TYPED_TEST(AnyIndex, AppendingNothingChangesNothing) {
-  auto index = TestFixture::of({1, 1});
-  index.append({});
-  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
-}
-
-TYPED_TEST(AnyIndex, TruncationForgetsOccurrences) {
-  auto index = TestFixture::of({1, 2, 1, 3, 1});
-  index.truncate(3);
-  EXPECT_THAT(held(index), ElementsAre(1, 2, 1));
-  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
-  index.append(std::vector<Token>{4, 1});
-  EXPECT_THAT(matches(index, {}), ElementsAre(Match{3, 1}, Match{1, 1}));
-}
-
-TYPED_TEST(AnyIndex, TruncationToMoreThanThereIsChangesNothing) {
-  auto index = TestFixture::of({1, 1});
-  index.truncate(2);
-  index.truncate(reprise::unlimited);
-  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
-}
-
-TYPED_TEST(AnyIndex, ClearedItIsAsNew) {
-  auto index = TestFixture::of(std::vector<Token>(1000, 3));
-  index.clear();
-  EXPECT_TRUE(index.tokens().empty());
-  EXPECT_THAT(matches(index, {}), IsEmpty());
-  index.append(std::vector<Token>{3, 4, 3});
-  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 3}), ElementsAre(Match{1, 1}));
-}
-
-TYPED_TEST(AnyIndex, ClearsAFewTokensInALargeReservation) {
-  TypeParam index(both_orders());
-  ASSERT_TRUE(index.reserve(10000));
-  for (int i = 0; i < 3; ++i) {
-    index.append(std::vector<Token>{1, 2, 1});
-    EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
-    index.clear();
-    EXPECT_THAT(matches(index, {}), IsEmpty());
-  }
-}
-
-TYPED_TEST(AnyIndex, ACopyIsAFork) {
-  auto index = TestFixture::of({1, 2, 1});
-  auto fork = index;
-  fork.truncate(1);
-  fork.append(std::vector<Token>{1});
-  index.append(std::vector<Token>{2});
-  EXPECT_THAT(held(index), ElementsAre(1, 2, 1, 2));
-  EXPECT_THAT(held(fork), ElementsAre(1, 1));
-  EXPECT_THAT(matches(index, {}), ElementsAre(Match{2, 2}));
-  EXPECT_THAT(matches(fork, {}), ElementsAre(Match{1, 1}));
 }
 
 TYPED_TEST(AnyIndex, AssignmentReplacesTheSequenceAndTheOptions) {
@@ -345,17 +233,6 @@ using NgramIndexes = testing::Types<reprise::testing::NaiveIndex, reprise::Rolli
 TYPED_TEST_SUITE(LatestOccurrence, NgramIndexes, IndexNames);
 
 reprise::Position latest(const auto& index, const std::vector<Token>& ngram) { return index.latest(ngram); }
-
-TYPED_TEST(LatestOccurrence, IsTheEndOfTheLastOne) {
-  const auto index = index_of<TypeParam>({.orders = {1, 2, 3}}, {1, 2, 3, 1, 2, 4});
-  EXPECT_EQ(latest(index, {1}), 4u);
-  EXPECT_EQ(latest(index, {1, 2}), 5u);
-  EXPECT_EQ(latest(index, {1, 2, 3}), 3u);
-  EXPECT_EQ(latest(index, {2, 4}), 6u) << "the very end is one";
-  EXPECT_EQ(latest(index, {4, 1}), 0u);
-  EXPECT_EQ(latest(index, {4, 1, 2}), 0u);
-  EXPECT_EQ(latest(index, {5}), 0u);
-}
 
 TYPED_TEST(LatestOccurrence, IsNoneInAnEmptyIndexOrOfNothing) {
   EXPECT_EQ(latest(TypeParam({.orders = {1, 2}}), {1}), 0u);

@@ -32,16 +32,6 @@ TEST(NgramTable, ReplacesTheLastOccurrenceAndAnswersTheOneBefore) {
   EXPECT_EQ(table.distinct(), 1u);
 }
 
-TEST(NgramTable, KeepsApartEqualHashesOfUnequalNgrams) {
-  NgramTable table;
-  ASSERT_TRUE(table.reset(16));
-  for (Position end = 1; end <= 12; ++end) EXPECT_EQ(table.replace(42, end, none), 0u);
-  EXPECT_EQ(table.distinct(), 12u);
-  for (Position end = 1; end <= 12; ++end) {
-    EXPECT_EQ(table.replace(42, end + 100, [end](Position held) { return held == end; }), end);
-  }
-}
-
 TEST(NgramTable, UndoesInReverseAcrossCollisionsAndTheLastSlot) {
   NgramTable table;
   ASSERT_TRUE(table.reset(8));

@@ -71,38 +71,6 @@ TEST(RankedRows, AreThoseOfANaiveReference) {
   }
 }
 
-TEST(RankedRows, OfANewerTimeReplaceTheOlderOneOfTheirContext) {
-  RankedRows table = table_of(1 << 12);
-  table.add(Rows{{none, 1, ranking_of({5, 6, 7, 8, 9, 10, 11, 12})}, {none, 1, ranking_of({6, 5})}});
-  EXPECT_EQ(table.after(1), ranking_of({6, 5})) << "nothing of the longer row is left";
-  table.add(Rows{{none, 1, ranking_of({7})}});
-  EXPECT_EQ(table.after(1), ranking_of({7}));
-}
-
-TEST(RankedRows, DependOnTheOrderOfTheirContext) {
-  RankedRows table = table_of(1 << 12);
-  table.add(Rows{{3, 1, ranking_of({5})}});
-  EXPECT_EQ(table.after(3, 1), ranking_of({5}));
-  EXPECT_TRUE(table.after(1, 3).empty());
-  EXPECT_TRUE(table.after(1).empty());
-  EXPECT_TRUE(table.after(3).empty());
-}
-
-/// A line holds one row. The row of another context in the same line is detected by its tag.
-TEST(RankedRows, InOneLineReplaceEachOther) {
-  RankedRows table = table_of(64);
-  ASSERT_EQ(table.lines(), 1U);
-  table.add(Rows{{none, 1, ranking_of({10, 11, 12})}});
-  EXPECT_EQ(table.after(1), ranking_of({10, 11, 12}));
-  EXPECT_TRUE(table.after(2).empty());
-  table.add(Rows{{none, 2, ranking_of({20})}});
-  EXPECT_TRUE(table.after(1).empty()) << "no rest of the longer row";
-  EXPECT_EQ(table.after(2), ranking_of({20}));
-  table.add(Rows{{2, 1, ranking_of({30})}});
-  EXPECT_TRUE(table.after(2).empty());
-  EXPECT_EQ(table.after(2, 1), ranking_of({30}));
-}
-
 TEST(RankedRows, MayHaveRanksWithoutATokenAndRepeatedTokens) {
   RankedRows table = table_of(1 << 12);
   Ranking gaps;
@@ -180,18 +148,6 @@ TEST(RankedRowsMerged, AreThoseOfTheNewerTableWhereBothHaveOne) {
     for (std::size_t line = 0; line < first.lines(); ++line)
       ASSERT_EQ(first.line(line), second.line(line).ranking.empty() ? before.line(line) : second.line(line));
   }
-}
-
-/// The rows of two servers become one table: those of different contexts are in it together.
-TEST(RankedRowsMerged, HaveTheContextsOfBoth) {
-  RankedRows first = table_of(1 << 20);
-  RankedRows second = table_of(1 << 20);
-  first.add(Rows{{none, 1, ranking_of({5})}, {1, 2, ranking_of({6})}});
-  second.add(Rows{{none, 1, ranking_of({7, 8})}, {2, 3, ranking_of({9})}});
-  ASSERT_TRUE(first.merge(second));
-  EXPECT_EQ(first.after(1), ranking_of({7, 8})) << "the newer one wins";
-  EXPECT_EQ(first.after(1, 2), ranking_of({6}));
-  EXPECT_EQ(first.after(2, 3), ranking_of({9}));
 }
 
 TEST(RankedRows, AreTheSameForTheSameRowsOnEveryMachine) {

@@ -73,17 +73,6 @@ TEST(RollingHashIndex, TakesAtMostThirtySevenBytesATokenWhenReserved) {
   EXPECT_LE(index.memory_bytes(), 37u * 100000u);
 }
 
-TEST(RollingHashIndex, AnswersTheSameUnderEveryKey) {
-  const std::vector<Token> tokens = make_stream(Stream::thue_morse, 2000, 1);
-  const auto index = index_of<RollingHashIndex>({.key = 1}, tokens);
-  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{2}, ~std::uint64_t{0}}) {
-    const auto other = index_of<RollingHashIndex>({.key = key}, tokens);
-    for (const std::uint32_t n : {1u, 3u, 8u}) {
-      EXPECT_EQ(matches(other, {.shortest = n}), matches(index, {.shortest = n}));
-    }
-  }
-}
-
 std::size_t indexed_until_full(RollingHashIndex& index) {
   for (Token token = 1000; !index.exhausted(); ++token) index.append({&token, 1});
   return index.tokens().size();

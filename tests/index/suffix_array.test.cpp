@@ -14,7 +14,6 @@
 namespace suffix_array_test {
 namespace {
 
-using reprise::IndexOptions;
 using reprise::MatchLimits;
 using reprise::SuffixArrayIndex;
 using reprise::Token;
@@ -36,19 +35,6 @@ void expect_same_answers(const SuffixArrayIndex& index, const NaiveIndex& refere
 TEST(SuffixArrayIndex, AnswersEveryOrderWhateverItWasMadeFor) {
   const std::vector<Token> tokens = make_stream(Stream::trace_like, 5000, 1);
   expect_same_answers(index_of<SuffixArrayIndex>({.orders = {7}}, tokens), index_of<NaiveIndex>({}, tokens));
-}
-
-TEST(SuffixArrayIndex, KeepsItsAnswersWhileTheTailFillsAndIsSortedIn) {
-  for (const Stream kind : reprise::testing::all_streams) {
-    const std::vector<Token> tokens = make_stream(kind, 3000, 2, 20);
-    SuffixArrayIndex index;
-    NaiveIndex reference;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      index.append({&tokens[i], 1});
-      reference.append({&tokens[i], 1});
-      if (i % 61 == 0 || (i > 250 && i < 262)) expect_same_answers(index, reference);
-    }
-  }
 }
 
 TEST(SuffixArrayIndex, KeepsItsAnswersWhenCutAtEveryDistanceFromItsSortedPart) {

@@ -79,32 +79,6 @@ TEST(TokenCounts, CountAnyToken) {
   EXPECT_EQ(counts.frequent().front(), (Entry{1 << 30, 6}));
 }
 
-TEST(TokenCounts, ListTheSmallerTokenFirstWhereCountsAreEqual) {
-  TokenCounts counts;
-  for (const Token token : {9, -3, 4, 9, 4, -3, 7}) counts.add(token);
-  const auto frequent = counts.frequent();
-  EXPECT_EQ(std::vector<Entry>(frequent.begin(), frequent.end()),
-            (std::vector<Entry>{{-3, 2}, {4, 2}, {9, 2}, {7, 1}}));
-}
-
-TEST(TokenCounts, ListAsManyAsTheySay) {
-  TokenCounts counts;
-  for (Token token = 100; token > 0; --token) counts.add(token);
-  ASSERT_EQ(counts.frequent().size(), TokenCounts::most_frequent);
-  EXPECT_EQ(counts.frequent().front().token, 1);
-  EXPECT_EQ(counts.frequent().back().token, static_cast<Token>(TokenCounts::most_frequent));
-}
-
-TEST(TokenCounts, BringATokenIntoTheListAgainWhenAnotherLeavesIt) {
-  TokenCounts counts;
-  for (Token token = 0; token < 25; ++token)
-    for (Token n = 0; n < 30 - token; ++n) counts.add(token);
-  EXPECT_EQ(counts.frequent().back().token, 23);
-  counts.remove(Tokens(30, 0));
-  EXPECT_EQ(counts.frequent().front().token, 1);
-  EXPECT_EQ(counts.frequent().back(), (Entry{24, 6}));
-}
-
 TEST(TokenCounts, IgnoreTokensThatWereNeverAdded) {
   TokenCounts counts;
   counts.remove(Tokens{1, 2});

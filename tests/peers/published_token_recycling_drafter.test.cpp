@@ -117,31 +117,6 @@ Tokens row_of(const Lent& drafter, Token token) {
   return {row.begin(), row.end()};
 }
 
-TEST(PublishedTree, HasEightyNodesIn40Paths) {
-  const auto& paths = published_paths();
-  EXPECT_EQ(paths.size(), Drafter::max_nodes);
-  std::map<std::size_t, std::size_t> levels;
-  std::size_t leaves = 0;
-  for (const std::string& path : paths) {
-    ++levels[path.size()];
-    leaves += std::find(paths.begin(), paths.end(), path + "0") == paths.end() ? 1 : 0;
-  }
-  EXPECT_EQ(levels, (std::map<std::size_t, std::size_t>{{1, 8}, {2, 21}, {3, 25}, {4, 15}, {5, 8}, {6, 3}}));
-  EXPECT_EQ(leaves, 40U);
-}
-
-// Hence nothing is lost if a sibling that repeats a token is not sent.
-TEST(PublishedTree, HasAtLeastAsManyNodesBelowABetterRank) {
-  const auto& paths = published_paths();
-  for (std::string path : paths)
-    for (char& rank : path)
-      if (rank > '0') {
-        --rank;
-        EXPECT_NE(std::find(paths.begin(), paths.end(), path), paths.end()) << path;
-        ++rank;
-      }
-}
-
 TEST(PublishedTokenRecyclingDrafter, DraftsThePublishedTreeOfDifferentTokens) {
   // Rank r of token t is 100 + 8 t + r, so no two ranks of a row are equal.
   Lent drafter{Drafter({.vocabulary = 1000})};
@@ -187,24 +162,6 @@ TEST(PublishedTokenRecyclingDrafter, DraftsLikeThePlainRule) {
       }
 }
 
-TEST(PublishedTokenRecyclingDrafter, IsRightWhereTheLastTokenDecides) {
-  const RankedText target{.order = 1, .vocabulary = 40};
-  Lent drafter;
-  PlainRule rule;
-  drafter.begin(prompt);
-  for (int i = 0; i < 100; ++i) run_round(drafter, rule, target);
-  const std::size_t before = drafter.context().size();
-  for (int i = 0; i < 100; ++i) run_round(drafter, rule, target);
-  EXPECT_EQ(drafter.context().size() - before, 700U) << "the tree is six levels deep";
-}
-
-TEST(PublishedTokenRecyclingDrafter, DraftsTokenZeroWhereNothingIsKnown) {
-  Lent drafter;
-  drafter.begin(prompt);
-  const auto paths = paths_of(drafter.propose(whole, 80));
-  EXPECT_THAT(paths, ElementsAre(Tokens{0}, Tokens(2, 0), Tokens(3, 0), Tokens(4, 0), Tokens(5, 0), Tokens(6, 0)));
-}
-
 TEST(PublishedTokenRecyclingDrafter, ReplacesWholeRows) {
   Lent drafter;
   drafter.begin(prompt);
@@ -216,17 +173,6 @@ TEST(PublishedTokenRecyclingDrafter, ReplacesWholeRows) {
   EXPECT_THAT(row_of(drafter, 5), ElementsAre(1, 2, 0, 0, 0, 0, 0, 0));
   show(drafter, {}, 5);
   EXPECT_THAT(row_of(drafter, 5), ElementsAre(1, 2, 0, 0, 0, 0, 0, 0)) << "picks alone teach nothing";
-}
-
-TEST(PublishedTokenRecyclingDrafter, LearnsFromRejectedRowsAndTheLastRowOfATokenWins) {
-  Lent drafter;
-  drafter.begin(prompt);
-  const DraftNode nodes[] = {{.token = 3}, {.token = 5}};
-  const NodeIndex sent[] = {0, 1};
-  const Outcome::RankedToken revealed[] = {{anchor_parent, 0, 7}, {0, 0, 2}, {1, 0, 4}};
-  drafter.feedback({DraftView(nodes, DraftKind::ordered), sent, {}, 7, Cut::none, revealed});
-  EXPECT_EQ(row_of(drafter, 3)[0], 2);
-  EXPECT_EQ(row_of(drafter, 5)[0], 4) << "the row of the anchor, 5, came before that of the drafted 5";
 }
 
 TEST(PublishedTokenRecyclingDrafter, KeepsTheMatrixFromSequenceToSequenceUnlessTold) {

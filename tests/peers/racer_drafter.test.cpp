@@ -4,11 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <tuple>
 #include <vector>
 
@@ -22,7 +20,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-using testing::RankedText;
 using Lent = testing::Lent<RacerDrafter>;
 using Tokens = std::vector<Token>;
 
@@ -31,28 +28,8 @@ const DraftBudget whole = {.max_nodes = RacerDrafter::max_nodes};
 
 Lent made(const RacerOptions& options = {}) { return Lent{RacerDrafter::make(options).value()}; }
 
-/// Decodes three sequences under every combination of a few targets and budgets. Returns a digest of all drafts.
 std::uint64_t digest_with(const RacerOptions& options) {
-  std::uint64_t digest = 0;
-  for (const std::size_t order : {1U, 3U})
-    for (const Token vocabulary : {3, 12, 400})
-      for (const DraftBudget& budget :
-           {whole, DraftBudget{.max_nodes = 12}, DraftBudget{.max_nodes = 20, .shape = DraftShape::chain}}) {
-        const RankedText target{.order = order, .vocabulary = vocabulary, .seed = options.ngram};
-        Lent drafter = made(options);
-        testing::Random random(options.nodes + order);
-        for (int sequence = 0; sequence < 3; ++sequence) {
-          Tokens text(1 + random.below(30));
-          for (Token& token : text) token = static_cast<Token>(random.below(5));
-          drafter.begin(text);
-          for (int i = 0; i < 12; ++i) {
-            digest = testing::digest_of(testing::run_round(drafter, target, {.budget = budget}).nodes, digest);
-            if (random.chance(15)) drafter.truncate(1 + random.below(drafter.context().size()));
-            if (random.chance(15)) drafter.observe(text, Origin::prompt);
-          }
-        }
-      }
-  return digest;
+  return testing::digest_of_rounds([&] { return made(options); }, whole, options.ngram, options.nodes);
 }
 
 // These drafts were once compared with those of a plain implementation over maps.
@@ -64,76 +41,6 @@ TEST(RacerDrafter, DraftsWhatItAlwaysDrafted) {
   EXPECT_EQ(digest_with({.nodes = 31, .ngram = 2, .trie_nodes = 40}), 3138913178906390860U);
   EXPECT_EQ(digest_with({.ngram = 4, .trie_nodes = 6, .refill = false}), 17315593036754752895U);
   EXPECT_EQ(digest_with({.ngram = 5, .trie_nodes = 120}), 13933523385188430115U);
-}
-
-TEST(RacerDrafter, ChoosesTheMostFrequentContinuations) {
-  Lent drafter = made({.nodes = 3, .ngram = 3, .refill = false});
-  drafter.begin(Tokens{1, 2, 3, 1, 2, 4, 1, 2, 3, 1, 2});
-  // The budget is four nodes: the border 1 2 (count 3), the 3 after it (2), the border 3 1 2 (1), and 4 (1).
-  const auto nodes = drafter.propose(whole).nodes;
-  ASSERT_EQ(nodes.size(), 2U);
-  EXPECT_EQ(nodes[0].token, 3);
-  EXPECT_EQ(nodes[1].token, 4);
-  for (const DraftNode& node : nodes) {
-    EXPECT_EQ(node.source, DraftSource::context);
-    EXPECT_EQ(node.match_length, 2U);
-    EXPECT_EQ(node.path_probability, Probability::one());
-  }
-  EXPECT_EQ(drafter.propose({.max_nodes = 1}).tokens(), Tokens{3}) << "the border and one node";
-}
-
-TEST(RacerDrafter, ContinuesARetrievedChainWithFirstRanks) {
-  Lent drafter = made({.nodes = 4, .ngram = 3});
-  drafter.begin(Tokens{1, 2, 3, 4, 1, 2});
-  drafter->learn_row(Tokens{3}, Tokens{8, 9});
-  drafter->learn_row(Tokens{8}, Tokens{7});
-  // Of five nodes, the border and 3 are retrieved. A logits chain of three nodes begins with 3.
-  const auto nodes = drafter.propose({.shape = DraftShape::chain}).nodes;
-  ASSERT_EQ(nodes.size(), 3U);
-  EXPECT_EQ(nodes[0].token, 3);
-  EXPECT_EQ(nodes[1].token, 8);
-  EXPECT_EQ(nodes[2].token, 7);
-  EXPECT_EQ(nodes[0].source, DraftSource::context);
-  EXPECT_EQ(nodes[1].source, DraftSource::target);
-}
-
-TEST(RacerDrafter, RefillsATreeThatMergingMadeSmaller) {
-  for (const bool refill : {false, true}) {
-    Lent drafter = made({.nodes = 4, .ngram = 3, .refill = refill});
-    drafter.begin(Tokens{1, 2, 3, 1, 2, 4, 1, 2, 3, 1, 2});
-    drafter->learn_row(Tokens{2}, Tokens{4, 9, 8, 7});
-    // Two borders, 3 and 4 leave one of five nodes to the logits tree: its root.
-    EXPECT_EQ(drafter.propose(whole).tokens(), refill ? (Tokens{3, 4, 9, 8}) : (Tokens{3, 4}));
-  }
-}
-
-TEST(RacerDrafter, HalvesTheChildrenFromRankToRankAndLevelToLevel) {
-  Lent drafter = made();
-  drafter.begin(Tokens{0});
-  for (Token token = 0; token < 500; ++token) {
-    Tokens row;
-    for (Token rank = 0; rank < 8; ++rank) row.push_back((1 + token * 8 + rank) % 500);
-    drafter->learn_row(Tokens{token}, row);
-  }
-  const auto draft = drafter.propose(whole);
-  ASSERT_EQ(draft.nodes.size(), 63U);
-  std::map<NodeIndex, std::size_t> children;
-  for (const DraftNode& node : draft.nodes) ++children[node.parent];
-  // The order of siblings is that of the leaves below them.
-  const auto below = [&](NodeIndex parent) {
-    std::map<Token, std::size_t> by_token;
-    for (std::size_t i = 0; i < draft.nodes.size(); ++i)
-      if (draft.nodes[i].parent == parent) by_token[draft.nodes[i].token] = children[static_cast<NodeIndex>(i)];
-    std::vector<std::size_t> counts;
-    for (const auto& [token, count] : by_token) counts.push_back(count);
-    return counts;
-  };
-  EXPECT_THAT(below(anchor_parent), ElementsAre(4, 2, 1, 1, 1, 1, 1, 1));
-  const auto first = std::find_if(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& node) {
-    return node.parent == anchor_parent && node.token == 1;
-  });
-  EXPECT_THAT(below(static_cast<NodeIndex>(first - draft.nodes.begin())), ElementsAre(4, 2, 1, 1))
-      << "children of the root keep their breadth";
 }
 
 TEST(RacerDrafter, KeepsTheContractOfAStrategy) {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "support/choices.hpp"
 #include "support/committed_inputs.hpp"
@@ -25,13 +21,7 @@ TEST(FollowerProperty, DraftsWhatASessionDraftsThatIsToldWhatHasHappened) {
 }
 
 TEST(FollowerProperty, EveryHistoryThatBytesDescribeIsAgreedOn) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Random random(seed);
-    std::vector<std::uint8_t> bytes(random.below(400));
-    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
-    Choices choices{std::span<const std::uint8_t>(bytes)};
-    ASSERT_EQ(run_follower_world(choices), "") << "bytes of Random(" << seed << ")";
-  }
+  expect_no_fault_of_bytes("follower", [](Choices& choices) { return run_follower_world(choices); });
 }
 
 TEST(FollowerProperty, RandomHistoriesMeetEveryEvent) {
@@ -49,13 +39,6 @@ TEST(FollowerProperty, RandomHistoriesMeetEveryEvent) {
   EXPECT_GT(all.begun, 500U);
   EXPECT_GT(all.shortened, 50U);
   EXPECT_GT(all.timed, 500U);
-}
-
-TEST(FollowerProperty, HoldsForTheInputsOfTheFuzzer) {
-  for (const auto& input : committed_inputs("follower")) {
-    Choices choices{std::span<const std::uint8_t>(input.bytes)};
-    ASSERT_EQ(run_follower_world(choices), "") << input.name;
-  }
 }
 
 }  // namespace

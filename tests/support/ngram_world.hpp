@@ -217,23 +217,17 @@ struct NgramCoverage {
 };
 
 /// The naive index without latest().
-class PlainNaiveIndex {
+class PlainNaiveIndex : NaiveIndex {
  public:
-  PlainNaiveIndex() = default;
-  explicit PlainNaiveIndex(const IndexOptions& options) : inner_(options) {}
-  void append(TokenSpan tokens) { inner_.append(tokens); }
-  void truncate(std::size_t size) { inner_.truncate(size); }
-  void clear() { inner_.clear(); }
-  [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const {
-    return inner_.find(limits, out);
-  }
-  [[nodiscard]] TokenSpan tokens() const { return inner_.tokens(); }
-  [[nodiscard]] bool exhausted() const { return inner_.exhausted(); }
-  [[nodiscard]] std::size_t memory_bytes() const { return inner_.memory_bytes(); }
-  Result<void> reserve(std::size_t tokens) { return inner_.reserve(tokens); }
-
- private:
-  NaiveIndex inner_;
+  using NaiveIndex::append;
+  using NaiveIndex::clear;
+  using NaiveIndex::exhausted;
+  using NaiveIndex::find;
+  using NaiveIndex::memory_bytes;
+  using NaiveIndex::NaiveIndex;
+  using NaiveIndex::reserve;
+  using NaiveIndex::tokens;
+  using NaiveIndex::truncate;
 };
 static_assert(LookupIndex<PlainNaiveIndex> && !NgramIndex<PlainNaiveIndex>);
 

@@ -58,4 +58,34 @@ inline std::uint64_t digest_of(const std::vector<DraftNode>& nodes, std::uint64_
   return mix(before ^ nodes.size());
 }
 
+/// Decodes three sequences under every combination of a few targets and budgets. `made()` returns a lent drafter.
+/// Returns a digest of all drafts. Rows are sent in part, or hidden, if `all_rows` is false.
+template <class Made>
+std::uint64_t digest_of_rounds(Made made, const DraftBudget& whole, std::uint64_t target_seed, std::uint64_t seed,
+                               bool all_rows = true) {
+  std::uint64_t digest = 0;
+  for (const std::size_t order : {1U, 3U})
+    for (const Token vocabulary : {3, 12, 400})
+      for (const DraftBudget& budget :
+           {whole, DraftBudget{.max_nodes = 12}, DraftBudget{.max_nodes = 20, .shape = DraftShape::chain}}) {
+        const RankedText target{.order = order, .vocabulary = vocabulary, .seed = target_seed};
+        auto drafter = made();
+        Random random(seed + order);
+        for (int sequence = 0; sequence < 3; ++sequence) {
+          std::vector<Token> text(1 + random.below(30));
+          for (Token& token : text) token = static_cast<Token>(random.below(5));
+          drafter.begin(text);
+          for (int i = 0; i < 12; ++i) {
+            RankedRoundOptions how{.budget = budget};
+            if (!all_rows) how.most_sent = random.below(30);
+            if (!all_rows) how.reveals = random.chance(70);
+            digest = digest_of(run_round(drafter, target, how).nodes, digest);
+            if (random.chance(15)) drafter.truncate(1 + random.below(drafter.context().size()));
+            if (random.chance(15)) drafter.observe(text, Origin::prompt);
+          }
+        }
+      }
+  return digest;
+}
+
 }  // namespace reprise::testing
