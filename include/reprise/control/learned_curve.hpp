@@ -172,7 +172,8 @@ class LearnedCurve {
         time && time->count() > 0 && plain_.count > 0 ? measured_cost(limited_time(*time), fitted_context_) : expected;
     const bool confirmed = took >= expected - expected / 4;
     const std::int64_t loss = confirmed ? std::clamp<std::int64_t>(took - instead, 0, cost_one) : 0;
-    next_trial_ = passes_ + static_cast<std::uint32_t>(detail::UnitScale::floor(loss * longest_wait));
+    next_trial_ = passes_ + static_cast<std::uint32_t>(detail::UnitScale::floor(loss * wait_));
+    wait_ = confirmed ? std::min(2 * wait_, longest_wait) : shortest_wait;
     confirmed_ = confirmed && !confirmed_;
   }
 
@@ -195,7 +196,8 @@ class LearnedCurve {
   using Row = detail::RecentSamples;
   using TimeScale = detail::Fixed<8>;                  // nanoseconds in steps of 2^-8
   static constexpr std::uint32_t half_life = 128;      // passes that halve the believed part of a high cost
-  static constexpr std::uint32_t longest_wait = 192;   // passes after a trial that lost a plain pass or more
+  static constexpr std::uint32_t shortest_wait = 192;
+  static constexpr std::uint32_t longest_wait = 384;   // passes after a trial that lost a plain pass or more
   static constexpr std::uint32_t least_sample = cost_one / 256;
   static constexpr std::uint32_t most_sample = cost_one * 4096;
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
@@ -314,6 +316,8 @@ class LearnedCurve {
       rows_[j].seen = seen;
     }
     plain_slope_ = slope_per_row_ = {};
+    wait_ = shortest_wait;
+    next_trial_ = std::min(next_trial_, passes_ + wait_);
     refit(fitted_context_);
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
@@ -393,6 +397,7 @@ class LearnedCurve {
   std::uint32_t revision_ = 0;  // number of refits
   std::uint32_t passes_ = 0;
   std::uint32_t next_trial_ = 0;  // pass number
+  std::uint32_t wait_ = shortest_wait;
   bool confirmed_ = false;
   bool timed_ = true;                // the last pass was timed
   std::uint32_t untimed_plain_ = 0;  // plain passes since the last timed one, at most 8
