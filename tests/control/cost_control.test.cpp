@@ -413,25 +413,31 @@ TEST(CostControl, EarnsNearlyAsMuchWithACurveItHasToLearn) {
   }
 }
 
-TEST(CostControl, KeepsItsGuaranteeWithALearnedCurveAfterAWarmUp) {
+TEST(CostControl, LosesLittleMoreThanItsGuaranteeWithALearnedCurveAfterAWarmUp) {
+  // 10, the error of learned costs, and trials of row counts whose cost is old.
+  constexpr double usual = 15;
   double worst = 0;
-  for (const SimulatedEngine& engine : testing::simulated_engines())
-    for (const auto& [name, adversary] : adversaries()) {
-      CostControl control({.calibrated = true});
-      Simulated simulated;
-      testing::Random noise(7);
-      for (std::size_t i = 0; i < 4000; ++i) {
-        const Attack attack = adversary(i, control);
-        const std::size_t rows = 1 + claims().choice(control, attack.length).nodes;
-        run_pass(control, claims().draft(attack.length), attack.right, {}, engine.cost, simulated,
-                 testing::noisy_time(engine.cost(rows), noise));
+  std::size_t runs = 0;
+  std::size_t above = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed)
+    for (const SimulatedEngine& engine : testing::simulated_engines())
+      for (const auto& [name, adversary] : adversaries()) {
+        CostControl control({.calibrated = true});
+        Simulated simulated;
+        testing::Random noise(seed);
+        for (std::size_t i = 0; i < 4000; ++i) {
+          const Attack attack = adversary(i, control);
+          const std::size_t rows = 1 + claims().choice(control, attack.length).nodes;
+          run_pass(control, claims().draft(attack.length), attack.right, {}, engine.cost, simulated,
+                   testing::noisy_time(engine.cost(rows), noise));
+        }
+        const double lost = simulated.worst_window(1500);
+        EXPECT_LE(lost, 2 * usual) << engine.name << ", " << name << ", seed " << seed;
+        worst = std::max(worst, lost);
+        above += lost > usual ? 1U : 0U;
+        ++runs;
       }
-      const double lost = simulated.worst_window(1500);
-      // 10, the error of learned costs, and tries of row counts whose cost is old. With other seeds, one run in 150
-      // loses more.
-      EXPECT_LE(lost, 15) << engine.name << ", " << name;
-      worst = std::max(worst, lost);
-    }
+  EXPECT_LE(above, runs / 20);
   RecordProperty("most_lost_in_a_window", std::to_string(worst));
 }
 
@@ -464,8 +470,8 @@ TEST(CostControl, CorrectsCostsThatWereLearnedTooHighWithin300Passes) {
     std::replace_if(
         key.begin(), key.end(), [](char c) { return c == ' ' || c == '.'; }, '_');
     RecordProperty(key, std::to_string(learned / told));
-    // At 0.3 plain passes a row, the true losses on the busy machine use up the loss budget.
-    EXPECT_GE(learned, (engine.name == "linear 0.300000" ? 0.85 : 0.96) * told) << engine.name;
+    // With experts, a trial of two rows loses two plain passes, and drafts gain 5% in all.
+    EXPECT_GE(learned, (engine.name == "mixture of experts" ? 0.94 : 0.97) * told) << engine.name;
   }
 }
 
@@ -527,7 +533,7 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
                           static_cast<std::uint64_t>(control->throughput()) << 8);
     }
   }
-  EXPECT_EQ(hash, 11578526604157068802U);
+  EXPECT_EQ(hash, 3389704909804274817U);
 }
 
 }  // namespace

@@ -158,11 +158,12 @@ TEST(LearnedCurve, WaitsAfterATryInProportionToItsLoss) {
   };
   // The expected cost of 40 rows is about 1.6. A cost of 1 loses nothing, and is no confirmation.
   EXPECT_EQ(wait_after(1), 0U);
-  EXPECT_EQ(wait_after(2), 128U);
-  EXPECT_EQ(wait_after(2), 256U) << "the wait doubles after a confirmation";
-  EXPECT_EQ(wait_after(1.5), 128U) << "half the loss, half the wait";
-  for (int i = 0; i < 8; ++i) wait_after(2);
-  EXPECT_EQ(wait_after(2), 256U) << "the longest wait for each plain pass lost";
+  EXPECT_EQ(wait_after(2), 192U);
+  EXPECT_EQ(wait_after(2), 384U) << "the wait doubles after a confirmation";
+  EXPECT_EQ(wait_after(1.5), 192U) << "half the loss, half the wait";
+  EXPECT_EQ(wait_after(20), 384U) << "the longest wait, whatever the loss";
+  EXPECT_EQ(wait_after(1), 0U);
+  EXPECT_EQ(wait_after(2), 192U) << "a surprise begins anew";
 }
 
 TEST(LearnedCurve, LearnsCostsThatFall) {

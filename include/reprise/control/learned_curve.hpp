@@ -24,15 +24,16 @@ namespace reprise::inline v0 {
 ///    samples in units of the plain time. So no old sample outlives the new ones, and no single sample is believed.
 ///  * Bounds: a cost of n rows lies between 1 and 1.5 n. A pass that costs more than n never pays.
 ///  * Context: two slopes describe the rise of the plain time for each token, and of a cost for each row and token.
-///  * Assumed costs: RowFit smooths the costs, or their differences from the costs of a CostPrior. An assumed row count
-///    without samples costs its assumed cost plus the difference on the line. After a change of the plain time or of a
-///    cost, the curve becomes its own prior: a few samples then correct all costs.
-///  * Row counts without samples: between two known row counts, the curve stays at or below the straight line. After
-///    the last one, it continues with the mean slope over the upper half of the rows, without the step to the second
-///    row. The mean includes four rows of a low slope, so that lengths that were never sent are tried.
+///  * Assumed costs: RowFit smooths the costs, or their differences from the costs of a CostPrior. It moves no cost
+///    further than the error of its samples. An assumed row count without samples costs its assumed cost plus the
+///    difference on the line. After a change of the plain time or of a cost, the curve becomes its own prior: a few
+///    samples then correct all costs.
+///  * Row counts without samples: between two known row counts, the curve is a straight line. After the last one, it
+///    continues with the mean slope over the upper half of the rows, without the step to the second row. The mean
+///    includes four rows of a low slope, so that lengths that were never sent are tried.
 ///  * Trials: a cost without a sample in the last 128 passes is uncertain. Each 128 passes then halve the part above 1
-///    that is believed, and optimistic_costs() returns the lowest plausible costs. No cost is excluded from trials. The
-///    wait after a trial is in proportion to its loss.
+///    that is believed, and optimistic_costs() returns the lowest plausible costs. The wait after a trial is in
+///    proportion to its loss, at most 384 passes.
 ///
 /// The curve uses integers only, takes 4.8 KB and never allocates. learn() refits the curve after each of the first 512
 /// times, after each change, and after every sixteenth time. Threads: one at a time.
@@ -121,8 +122,12 @@ class LearnedCurve {
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     return rows >= 2 && rows <= most_rows && half_lives(rows - 1) > 0;
   }
-  /// Returns true if the next trial should be the best length instead of the shortest telling one.
-  [[nodiscard]] bool prefers(std::size_t rows) const noexcept { return confirmed_ && rows > widest_; }
+  /// Returns true if a trial should have `rows` rows, more than any known cost, instead of a shorter telling one. After
+  /// each trial that confirms a cost, the next one may be longer. Such a trial is not believed to lose more than four
+  /// plain passes.
+  [[nodiscard]] bool prefers(std::size_t rows) const noexcept {
+    return confirmed_ && rows > widest_ && cost(rows) <= 5 * cost_one;
+  }
   /// Returns true if the cost of a row count rests on two samples, or on one that is not far above the expected cost.
   /// One row is always trusted; more than most_rows rows never are.
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
@@ -163,9 +168,10 @@ class LearnedCurve {
   [[nodiscard]] bool telling(std::size_t rows, Cost cost) const noexcept {
     return uncertain(rows) && known(rows - 1) && plausible(rows, cost) < cost - cost / 4;
   }
-  /// Records that a pass of `rows` rows, which took `time`, was a trial. `instead`: the cost of the pass that would
-  /// have run otherwise. The next trial waits 128 passes for each plain pass that this one lost. Call it before
-  /// learn().
+  /// Records that a pass of `rows` rows, which took `time`, was a trial. Without a time, it counts as if it had taken
+  /// the expected one. `instead`: the cost of the pass that would have run otherwise. If the time confirms the expected
+  /// cost, the next trial waits 192 passes, or 384 after several confirmations, times the loss in plain passes, which
+  /// counts as at most 1. After a surprise, there is no wait. Call it before learn().
   void tried(std::size_t rows, std::int64_t instead, std::optional<std::chrono::nanoseconds> time) noexcept {
     const std::int64_t expected = cost(rows);
     const std::int64_t took =
@@ -196,8 +202,8 @@ class LearnedCurve {
   using Row = detail::RecentSamples;
   using TimeScale = detail::Fixed<8>;                  // nanoseconds in steps of 2^-8
   static constexpr std::uint32_t half_life = 128;      // passes that halve the believed part of a high cost
-  static constexpr std::uint32_t shortest_wait = 192;
-  static constexpr std::uint32_t longest_wait = 384;   // passes after a trial that lost a plain pass or more
+  static constexpr std::uint32_t shortest_wait = 192;  // passes after a trial that loses a plain pass or more
+  static constexpr std::uint32_t longest_wait = 384;   // the same after several confirmations
   static constexpr std::uint32_t least_sample = cost_one / 256;
   static constexpr std::uint32_t most_sample = cost_one * 4096;
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
@@ -334,9 +340,8 @@ class LearnedCurve {
     for (std::size_t i = 1; i < most_rows; ++i) {
       const Row& row = rows_[i];
       if (!row.trusted) continue;
-      const std::uint32_t samples = passes_ - row.seen > Row::stale ? std::min(row.count, 4U) : row.count;
       measured[size++] = {static_cast<std::int64_t>(i), bounded(row.value + rise(i + 1, context - row.context), i),
-                          samples, base_[i]};
+                          row.count, base_[i]};
     }
     // Without assumed costs, the curve rises from a plain pass. Assumed costs can be too high.
     const bool assumed = assumed_ != 0;
@@ -398,7 +403,7 @@ class LearnedCurve {
   std::uint32_t passes_ = 0;
   std::uint32_t next_trial_ = 0;  // pass number
   std::uint32_t wait_ = shortest_wait;
-  bool confirmed_ = false;
+  bool confirmed_ = false;           // the last trial confirmed a cost, and the one before it did not
   bool timed_ = true;                // the last pass was timed
   std::uint32_t untimed_plain_ = 0;  // plain passes since the last timed one, at most 8
   std::uint32_t last_plain_ = 0;     // passes() at the last plain pass

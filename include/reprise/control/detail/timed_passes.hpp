@@ -94,7 +94,6 @@ class ContextSlope {
 struct RecentSamples {
   static constexpr std::uint32_t ring = 8;
   static constexpr std::uint32_t memory = 64;  // maximum number of samples averaged
-  static constexpr std::uint32_t stale = 512;  // passes without a sample; then only the last four samples count
 
   std::array<std::uint32_t, ring> samples{};
   std::uint32_t value = 0;
@@ -108,7 +107,6 @@ struct RecentSamples {
   /// Returns true if the value starts again.
   bool add(std::uint32_t sample, std::uint32_t expected, const UsualError& usual, std::int64_t at,
            std::uint32_t pass) noexcept {
-    if (pass - seen > stale) count = std::min(count, 4U);
     samples[next++ % ring] = sample;
     count = std::min(count + 1, memory);
     context += (at - context) / static_cast<std::int64_t>(count);
