@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of choosing a draft length. One pass is budget + choose + learn, as in a session.
+// Time of choosing a draft length, and of learning the costs of passes.
+// one_pass: budget + choose + learn, as in a session.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "reprise/control/cost_control.hpp"
+#include "reprise/control/learned_curve.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::bench {
@@ -65,6 +67,38 @@ void one_pass(benchmark::State& state, CostControl control, bool timed) {
   state.counters["nodes/pass"] = benchmark::Counter(static_cast<double>(sent), benchmark::Counter::kAvgIterations);
 }
 
+/// LearnedCurve::learn() alone, after the first 512 times. Passes of 1 to 33 rows, in random order.
+void learn(benchmark::State& state) {
+  LearnedCurve curve;
+  testing::Random random(5);
+  std::array<std::size_t, passes> rows{};
+  std::array<std::chrono::nanoseconds, passes> times{};
+  for (std::size_t i = 0; i < passes; ++i) {
+    rows[i] = random.chance(30) ? 1 : 1 + random.below(33);
+    times[i] = std::chrono::nanoseconds(9'500'000 + 500'000 * rows[i] + random.below(1'000'000));
+    curve.learn(rows[i], rows[i] == 1, times[i]);
+  }
+  std::size_t i = 0;
+  for (auto step : state) {
+    curve.learn(rows[i], rows[i] == 1, times[i]);
+    i = (i + 1) % passes;
+  }
+  benchmark::DoNotOptimize(curve);
+}
+
+/// LearnedCurve::costs() of 33 row counts, whose costs do not depend on the context.
+void read_costs(benchmark::State& state) {
+  LearnedCurve curve;
+  for (std::size_t i = 0; i < passes; ++i)
+    curve.learn(1 + i % 33, i % 33 == 0,
+                std::chrono::nanoseconds(10'000'000 + 500'000 * static_cast<std::int64_t>(i % 33)));
+  std::array<Cost, 33> costs{};
+  for (auto step : state) {
+    curve.costs(1, 1000, costs);
+    benchmark::DoNotOptimize(costs);
+  }
+}
+
 CostCurve measured() {
   std::vector<CostPoint> points;
   for (const std::size_t context : {0U, 1000U, 10'000U, 100'000U})
@@ -80,6 +114,9 @@ BENCHMARK_CAPTURE(one_pass, linear, CostControl({.curve = CostCurve::linear(0.05
 BENCHMARK_CAPTURE(one_pass, untrusted, CostControl({.curve = CostCurve::linear(0.05)}), false)->Arg(8)->Arg(32);
 BENCHMARK_CAPTURE(one_pass, measured, CostControl({.curve = measured(), .calibrated = true}), false)->Arg(8);
 BENCHMARK_CAPTURE(one_pass, learned, CostControl({.calibrated = true}), true)->Arg(8);
+
+BENCHMARK(learn);
+BENCHMARK(read_costs);
 
 }  // namespace
 }  // namespace reprise::bench

@@ -441,40 +441,6 @@ TEST(CostControl, LosesLittleMoreThanItsGuaranteeWithALearnedCurveAfterAWarmUp) 
   RecordProperty("most_lost_in_a_window", std::to_string(worst));
 }
 
-/// Tokens of 1,000 passes, counted from pass 300 on, less the cost of the drafts in plain passes.
-double earned(const Simulated& simulated) {
-  double sum = 0;
-  for (std::size_t i = 300; i < 1300; ++i) sum += 1 - simulated.losses[i];
-  return sum;
-}
-
-TEST(CostControl, CorrectsCostsThatWereLearnedTooHighWithin300Passes) {
-  // On a busy machine, every pass with a draft takes three times its time, for about 800 passes.
-  for (const SimulatedEngine& engine : testing::simulated_engines()) {
-    const SimulatedEngine busy{"busy", [&](std::size_t rows) { return rows == 1 ? 1 : 3 * engine.cost(rows); }};
-    double told = 0;
-    double learned = 0;
-    for (std::uint64_t seed = 0; seed < 8; ++seed) {
-      CostControl learns({.calibrated = true});
-      CostControl knows({.curve = curve_of(engine), .calibrated = true});
-      SimulatedText first(seed + 100, 8000);
-      testing::simulate(learns, engine, first, true);
-      testing::simulate(knows, engine, first, false);
-      SimulatedText second(seed + 200, 1000);
-      testing::simulate(learns, busy, second, true);
-      SimulatedText third(seed + 300, 8000);
-      learned += earned(testing::simulate(learns, engine, third, true));
-      told += earned(testing::simulate(knows, engine, third, false));
-    }
-    std::string key = engine.name;
-    std::replace_if(
-        key.begin(), key.end(), [](char c) { return c == ' ' || c == '.'; }, '_');
-    RecordProperty(key, std::to_string(learned / told));
-    // With experts, a trial of two rows loses two plain passes, and drafts gain 5% in all.
-    EXPECT_GE(learned, (engine.name == "mixture of experts" ? 0.94 : 0.97) * told) << engine.name;
-  }
-}
-
 TEST(CostControl, LearnsNothingFromPassesOfSeveralSequences) {
   CostControl control({.calibrated = true});
   const PassShape plain{4, 4, 0};

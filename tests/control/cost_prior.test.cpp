@@ -150,18 +150,6 @@ TEST(LearnedCurveWithPrior, IsNotRescaledByTheFirstPlainTimes) {
   for (std::size_t rows = 2; rows <= 64; ++rows) EXPECT_EQ(curve.cost(rows), linear(0.3).cost(rows)) << rows;
 }
 
-TEST(LearnedCurveWithPrior, ComesBackIfTheFirstPlainPassWasFarTooSlow) {
-  LearnedCurve curve(linear(0.3));
-  curve.learn(1, true, exactly(40));
-  for (int i = 0; i < 2; ++i) curve.learn(5, false, exactly(2.2));
-  for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
-  for (int i = 0; i < 20; ++i)
-    for (const std::size_t rows : {1U, 5U, 9U, 17U})
-      curve.learn(rows, rows == 1, exactly(1 + 0.3 * static_cast<double>(rows - 1)));
-  for (const std::size_t rows : {5U, 9U, 17U})
-    EXPECT_NEAR(cost(curve, rows) / (1 + 0.3 * static_cast<double>(rows - 1)), 1, 0.1) << rows;
-}
-
 TEST(LearnedCurveWithPrior, IsDoubtedAfterAWhileWithoutTimes) {
   LearnedCurve curve(linear(0.3));
   for (int i = 0; i < 300; ++i) curve.learn(1, true, exactly(1));
@@ -180,16 +168,6 @@ TEST(LearnedCurveWithPrior, OfALearnedCurveHasItsCosts) {
         EXPECT_NEAR(cost(again, rows), cost(curve, rows), 1e-3 * cost(curve, rows))
             << engine.name << " " << passes << " " << rows;
       EXPECT_EQ(again.prior(), curve.prior());
-    }
-}
-
-TEST(LearnedCurveWithPrior, DoesNotStayWrong) {
-  // Whatever was assumed: after enough times, the costs are those of the engine.
-  for (const testing::SimulatedEngine& engine : testing::simulated_engines())
-    for (const CostPrior& prior : {CostPrior::gpu_batch_1(), CostPrior::cpu_quantised(), linear(2)}) {
-      const LearnedCurve curve = after(LearnedCurve(prior), 6000, engine, 33);
-      for (std::size_t rows = 1; rows <= 33; ++rows)
-        EXPECT_NEAR(cost(curve, rows) / testing::plausible_cost(engine, rows), 1, 0.06) << engine.name << " " << rows;
     }
 }
 

@@ -76,18 +76,6 @@ TEST(LearnedCurve, IsNotImpressedByASlowPass) {
   EXPECT_NEAR(cost(curve, 5), before, 0.15);
 }
 
-TEST(LearnedCurve, GivesASlowFirstPassASecondChance) {
-  LearnedCurve curve;
-  for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
-  curve.learn(6, false, exactly(12));
-  EXPECT_LT(cost(curve, 6), 1.5);
-  EXPECT_TRUE(curve.uncertain(6));
-  curve.learn(6, false, exactly(1.2));
-  curve.learn(6, false, exactly(1.2));
-  EXPECT_NEAR(cost(curve, 6), 1.2, 0.01);
-  EXPECT_FALSE(curve.uncertain(6));
-}
-
 TEST(LearnedCurve, BelievesALargeCostWhenItComesTwice) {
   LearnedCurve curve;
   for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
@@ -210,25 +198,6 @@ TEST(LearnedCurve, LearnsThatRowsBecomeExpensiveAsTheContextGrows) {
     EXPECT_NEAR(static_cast<double>(curve.cost(8, context)) / cost_one / actual(8, context), 1, 0.15) << context;
 }
 
-TEST(LearnedCurve, FollowsAMachineThatBecomesTwiceAsSlow) {
-  for (const std::size_t rows : {3U, 8U}) {
-    LearnedCurve curve;
-    testing::Random random(11);
-    const auto run = [&](int passes, double speed) {
-      for (int i = 0; i < passes; ++i) {
-        const bool plain = i % 8 == 0 || curve.should_probe_plain(to_cost(4), false);
-        curve.learn(plain ? 1 : rows, plain, noisy_time(speed * (plain ? 1 : 1.5), random));
-      }
-    };
-    run(2000, 1);
-    EXPECT_NEAR(cost(curve, rows), 1.5, 0.06);
-    run(40, 2);
-    EXPECT_NEAR(cost(curve, rows), 1.5, 0.15) << "all times doubled, so costs are the same";
-    run(1000, 2);
-    EXPECT_NEAR(cost(curve, rows), 1.5, 0.06);
-  }
-}
-
 TEST(LearnedCurve, HearsSoonOfAKernelThatHasChanged) {
   LearnedCurve curve;
   testing::Random random(12);
@@ -306,27 +275,6 @@ TEST(LearnedCurve, ReachesFurtherAsLongerPassesHaveBeenTimed) {
   EXPECT_GT(curve.explored_rows(), LearnedCurve::most_rows);
   curve.learn(3, false, {});
   EXPECT_GT(curve.explored_rows(), LearnedCurve::most_rows) << "nothing is measured";
-}
-
-TEST(LearnedCurve, StartsAgainAfterASlowFirstPlainPass) {
-  LearnedCurve curve;
-  curve.learn(1, true, exactly(10));
-  curve.learn(3, false, exactly(3));
-  EXPECT_GE(curve.cost(3), cost_one) << "no pass is faster than a plain one";
-  curve.learn(1, true, exactly(1));
-  for (int i = 0; i < 3; ++i) curve.learn(3, false, exactly(3));
-  EXPECT_NEAR(cost(curve, 3), 3, 0.1);
-}
-
-TEST(LearnedCurve, DoesNotMistakeAWrongRatioForAWrongPlainTime) {
-  // One pass in 64 is plain. The plain time must not follow ratios that were learned against noise.
-  LearnedCurve curve;
-  testing::Random random(5);
-  for (int i = 0; i < 20'000; ++i) {
-    const std::size_t rows = i % 64 == 0 ? 1 : 8;
-    curve.learn(rows, rows == 1, noisy_time(rows == 1 ? 1 : 1.14, random));
-  }
-  EXPECT_NEAR(cost(curve, 8), 1.14, 0.05);
 }
 
 TEST(LearnedCurve, DoesNotWaitForTimesOfPlainPassesThatNobodyMeasures) {

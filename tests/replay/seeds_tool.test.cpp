@@ -149,14 +149,14 @@ TEST_F(SeedsTool, PoisonsThePassesThatItIsAskedTo) {
   const Arguments learned = {edits, "--limit", "8", "--cost", "linear:0.1", "--cost-known", "learned"};
   for (const std::string mode :
        {"random", "drafts-dear", "plain-cheap", "drafts-free", "first-slow", "slow-machine", "missing"}) {
-    const Arguments wrong = joined(carried, {"--poison", mode + ":100"});
+    const Arguments wrong = joined(carried, {"--poison", mode + ":150"});
     const double once = cost(wrong);
     EXPECT_NE(once, cost(carried)) << mode;
     EXPECT_EQ(once, cost(wrong)) << mode;
     const tools::Json row = results(joined(wrong, {"--seeds", "1"})).front();
     EXPECT_NEAR(number(row.find("runs")->array()->front(), "speedup") * once, number(row, "tokens"), 1e-6) << mode;
-    EXPECT_EQ(word(row, "poison"), mode + ":100");
-    EXPECT_NE(cost(joined(learned, {"--poison", mode + ":100"})), cost(learned)) << mode;
+    EXPECT_EQ(word(row, "poison"), mode + ":150");
+    EXPECT_NE(cost(joined(learned, {"--poison", mode + ":150"})), cost(learned)) << mode;
   }
   Arguments assumed = learned;
   assumed.back() = "assumed";
