@@ -14,8 +14,8 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/loop/detail/followed_sequence.hpp"
 #include "reprise/loop/detail/pass_intervals.hpp"
-#include "reprise/loop/round.hpp"
 #include "reprise/stats/statistics.hpp"
 
 namespace reprise::inline v0 {
@@ -56,7 +56,7 @@ class Follower {
  public:
   Follower() : Follower(S()) {}
   /// If `session` has begun, its context is the text of the last call.
-  explicit Follower(S session) : session_(std::move(session)), known_(!session_.context().empty()) {}
+  explicit Follower(S session) : sequence_(std::move(session)) {}
 
   /// Returns a draft of at most `most` tokens that may follow `ids`. It is valid until the next call.
   ///
@@ -78,97 +78,36 @@ class Follower {
     const auto before = std::exchange(called_, std::nullopt);
     const auto interval =
         before && now ? detail::PassIntervals::between(*before, *now) : detail::PassIntervals::unknown;
-    const auto passes_alone = follow(ids, interval, conversation);
-    if (!passes_alone) return passes_alone.error();
-    if (*passes_alone) called_ = now;
+    const auto seen = sequence_.follow(
+        ids, conversation, [&](std::size_t rows) { return intervals_.take(interval, rows); });
+    if (!seen) return seen.error();
+    if (seen->alone) called_ = now;
     limits_->draft.max_nodes = most;
-    static_cast<void>(session_.propose(*limits_, DraftShape::chain));
-    const auto pass = session_.plan();
-    if (!pass) return pass.error();
-    pass_ = *pass;
-    return pass->batch.last(pass->drafted);
+    static_cast<void>(sequence_.session().propose(*limits_, DraftShape::chain));
+    return sequence_.expect(sequence_.session().plan());
   }
 
   /// Forgets the sequence, so that the next draft() begins a new one. For an engine that knows when a request has
   /// ended. The memory stays allocated.
-  void forget() noexcept { known_ = false; }
+  void forget() noexcept { sequence_.forget(); }
 
   /// Allocates memory for `max_context` tokens; see Session::reserve(). The last draft becomes void. Errors:
   /// out_of_memory.
-  Result<void> reserve(std::size_t max_context) {
-    pass_.reset();
-    return session_.reserve(max_context);
-  }
+  Result<void> reserve(std::size_t max_context) { return sequence_.reserve(max_context); }
 
   /// Returns the tokens of the last draft() without an error; none after forget().
-  [[nodiscard]] TokenSpan context() const noexcept { return known_ ? session_.context() : TokenSpan(); }
+  [[nodiscard]] TokenSpan context() const noexcept { return sequence_.context(); }
   /// Returns the counts of all sequences together.
-  [[nodiscard]] Statistics statistics() const noexcept {
-    Statistics all = earlier_;
-    return all += session_.statistics();
-  }
+  [[nodiscard]] Statistics statistics() const noexcept { return sequence_.statistics(); }
   /// Returns the session, for its control, its strategy and its capabilities.
-  [[nodiscard]] const S& session() const noexcept { return session_; }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return session_.memory_bytes() + sizeof(Limits); }
+  [[nodiscard]] const S& session() const noexcept { return sequence_.session(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return session().memory_bytes() + sizeof(Limits); }
 
  private:
-  /// Applies the changes since the last call. Returns true if passes alone can have run since then: nothing
-  /// was begun, appended, removed or replaced.
-  Result<bool> follow(TokenSpan ids, std::chrono::nanoseconds interval, std::optional<std::uint64_t> conversation) {
-    const std::optional<Pass> pass = std::exchange(pass_, std::nullopt);
-    const TokenSpan known = context();
-    const std::size_t most = std::min(known.size(), ids.size());
-    const bool same = std::equal(known.data(), known.data() + most, ids.data());
-    const bool renamed = conversation != conversation_;
-    if (!known.empty() && !renamed && same && most == known.size()) return extend(pass, ids.subspan(most), interval);
-    if (known.empty() || renamed || !conversation) return begin(ids, conversation);
-    if (same) return changed(session_.truncate(ids.size()));
-    return changed(session_.rebase(ids));
-  }
-
-  Result<bool> begin(TokenSpan ids, std::optional<std::uint64_t> conversation) {
-    const Statistics counts = session_.statistics();
-    if (auto begun = session_.begin(ids, session_.capabilities()); !begun) return begun.error();
-    earlier_ += counts;
-    conversation_ = conversation;
-    known_ = true;
-    return false;
-  }
-
-  /// Commits the tokens of the pass, and appends the rest of `fresh`.
-  Result<bool> extend(const std::optional<Pass>& pass, TokenSpan fresh, std::chrono::nanoseconds interval) {
-    if (pass && !fresh.empty()) {
-      const auto decision = session_.resolve(pass->ticket, fresh.first(std::min(fresh.size(), pass->drafted + 1)));
-      if (!decision) return decision.error();
-      const std::size_t committed = decision->tokens.size();
-      const bool one_pass = committed == fresh.size();
-      if (auto done =
-              session_.commit(pass->ticket, one_pass ? intervals_.take(interval, pass->batch.size()) : std::nullopt);
-          !done)
-        return done.error();
-      fresh = fresh.subspan(committed);
-    }
-    if (fresh.empty()) return true;
-    const Statistics counts = session_.statistics();  // append() begins to count anew
-    if (auto appended = session_.append(fresh); !appended) return appended.error();
-    earlier_ += counts;
-    return false;
-  }
-
-  template <class T>
-  static Result<bool> changed(const Result<T>& result) {
-    if (!result) return result.error();
-    return false;
-  }
-
-  S session_;
-  bool known_;
+  detail::FollowedSequence<S> sequence_;
   std::unique_ptr<Limits> limits_;  // not a member value: an open round refers to it, and a follower can be moved
-  std::optional<Pass> pass_;
-  std::optional<std::uint64_t> conversation_;
   std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
   detail::PassIntervals intervals_;
-  Statistics earlier_;
 };
 
 }  // namespace reprise

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "reprise/batch/batch_plan.hpp"
+#include "reprise/batch/planner.hpp"
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/control.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/loop/detail/followed_sequence.hpp"
+#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/stats/statistics.hpp"
+
+namespace reprise::inline v0 {
+
+/// One slot of the next pass.
+struct FollowedSlot {
+  std::size_t slot = 0;          ///< below BatchFollower::slots()
+  TokenSpan ids;                 ///< all committed tokens of the slot's request, at least one
+  std::size_t most = unlimited;  ///< upper bound on the drafted tokens; 0 for a slot that must not draft
+  std::optional<std::uint64_t> conversation = {};  ///< see Follower
+};
+
+/// The sequences of an engine that owns the decoding loop, decodes several of them in each pass, and reports nothing
+/// except token ids. Before each pass, the engine passes the ids of every slot that takes part, and gets their drafts:
+///
+///   auto follower = BatchFollower<NgramDrafter<>>::make(16).value();
+///   while (...) {
+///     drafts = follower.draft(slots, now);  // slots that decode in the next pass
+///     ... the engine verifies the drafts in one pass and appends to the ids of each slot ...
+///   }
+///
+/// Each slot reads its ids by the rules of Follower: ids decide, never counts. So a request that ends, is cancelled, is
+/// replaced by another one or goes on in another slot needs no call. One BatchPlanner divides the rows of each pass,
+/// with one slot or many. It owns what belongs to the engine: the learned costs and the loss budget.
+///
+/// Losses: a planned draft whose result the next call does not show counts as lost.
+///
+/// Pass times: the interval between two calls is the time of the pass between them, if no slot began, appended,
+/// removed or replaced tokens. Call ran() if a pass can hold other rows, such as those of a prompt: an interval counts
+/// only if the rows that ran are those that were planned.
+///
+/// Nothing of the text of a request is left in its slot after another request has begun there. A slot's drafts depend
+/// on its own text only; their number depends on the other slots. Give the strategy a store if slots should share text.
+///
+/// Cost of a call: for each slot, one comparison of all tokens, and the costs of its session and of the planner.
+/// Memory: slots() sessions, each with the context of its longest request so far, and that of the planner. Threads:
+/// one at a time.
+template <DraftStrategy S>
+class BatchFollower {
+ public:
+  /// Returns a follower of `slots` slots. Each of them drafts with a copy of `strategy`. Errors: out_of_memory.
+  static Result<BatchFollower> make(std::size_t slots, const S& strategy = S(), BatchOptions options = {}) {
+    BatchFollower made(std::move(options));
+    made.slots_.reset(new (std::nothrow) Slot[slots]);
+    if (made.slots_ == nullptr || !made.last_.reserve(slots) || !made.committed_.reserve(slots) ||
+        !made.entries_.reserve(slots) || !made.drafts_.reserve(slots))
+      return Error{ErrorCode::out_of_memory, "there is no memory for so many slots: make fewer", slots, 0};
+    if (auto reserved = made.planner_.reserve(slots); !reserved) return reserved.error();
+    made.size_ = slots;
+    for (std::size_t i = 0; i < slots; ++i) made.slots_[i].sequence = Followed(Session<S>(S(strategy)));
+    return made;
+  }
+
+  /// Returns a draft for each of `slots`, in the same order. They are valid until the next call. `now`: the time of
+  /// this call, on any clock that does not go back. Without it, no cost is learned.
+  ///
+  /// Errors: invalid_argument for a slot number that does not exist or stands there twice, and empty_context for a slot
+  /// without ids; they change nothing. A slot whose session fails drafts nothing in this pass.
+  Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots,
+                                           std::optional<std::chrono::nanoseconds> now = {}) {
+    if (auto checked = check(slots); !checked) return checked.error();
+    bool alone = follow(slots);
+    learn(now, alone);
+    last_.clear();
+    entries_.clear();
+    drafts_.clear();
+    PassShape plain{0, 0, 0};
+    for (const FollowedSlot& slot : slots) {
+      if (!slots_[slot.slot].follows) continue;
+      plain.context += slot.ids.size();
+      ++plain.sequences;
+    }
+    plain.rows = plain.sequences;
+    plain.context /= std::max<std::size_t>(plain.sequences, 1);
+    propose(slots, planner_.budget({}, plain));
+    const BatchPlan plan = planner_.plan({entries_.data(), entries_.size()});
+    for (std::size_t i = 0, entry = 0; i < slots.size(); ++i) {
+      Slot& slot = slots_[slots[i].slot];
+      TokenSpan tokens;
+      if (slot.follows) {
+        const auto drafted = slot.sequence.expect(slot.sequence.session().plan(plan.nodes_of(entry++), plan.cut));
+        if (drafted) tokens = *drafted;
+      }
+      drafts_.push_reserved(tokens);
+    }
+    rows_ = plan.rows;
+    if (alone_next_) called_ = now;
+    return std::span<const TokenSpan>(drafts_.data(), drafts_.size());
+  }
+
+  /// Adds the rows that the engine has run since draft(), of all kinds. Call it once or several times for a pass, or
+  /// never.
+  void ran(std::size_t rows) noexcept { ran_ = ran_.value_or(0) + rows; }
+  /// Reports the likeliest tokens of row `row` of a slot's part of the pass; see Session::report_top_k(). Errors: its
+  /// errors, and bad_ticket if the slot has no pass.
+  Result<void> report_top_k(std::size_t slot, std::size_t row, TokenSpan likeliest) {
+    if (slot >= size_ || !slots_[slot].sequence.pass())
+      return Error{ErrorCode::bad_ticket, "the slot has no pass: call draft() with it first", slot, size_};
+    return slots_[slot].sequence.session().report_top_k(slots_[slot].sequence.pass()->ticket, row, likeliest);
+  }
+  /// Forgets the request of a slot, so that the next ids there begin a new one.
+  void forget(std::size_t slot) noexcept {
+    if (slot < size_) slots_[slot].sequence.forget();
+  }
+
+  [[nodiscard]] std::size_t slots() const noexcept { return size_; }
+  /// Returns the tokens that a slot knows.
+  [[nodiscard]] TokenSpan context(std::size_t slot) const noexcept {
+    return slot < size_ ? slots_[slot].sequence.context() : TokenSpan();
+  }
+  /// Returns the counts of all requests of a slot together.
+  [[nodiscard]] Statistics statistics(std::size_t slot) const noexcept {
+    return slot < size_ ? slots_[slot].sequence.statistics() : Statistics();
+  }
+  /// Returns the planner, for its learned costs and its loss budget.
+  [[nodiscard]] const BatchPlanner& planner() const noexcept { return planner_; }
+  /// Returns the planner, for BatchPlanner::assume().
+  [[nodiscard]] BatchPlanner& planner() noexcept { return planner_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    std::size_t bytes = size_ * sizeof(Slot) + planner_.memory_bytes() + last_.memory_bytes() +
+                        committed_.memory_bytes() + entries_.memory_bytes() + drafts_.memory_bytes();
+    for (std::size_t i = 0; i < size_; ++i) bytes += slots_[i].sequence.session().memory_bytes();
+    return bytes;
+  }
+
+ private:
+  using Followed = detail::FollowedSequence<Session<S>>;
+  struct Slot {
+    Followed sequence;
+    Limits limits;
+    std::size_t committed = 0;  // by the last pass
+    bool follows = false;       // in this call
+    bool present = false;       // in this call
+  };
+
+  explicit BatchFollower(BatchOptions options) noexcept : planner_(std::move(options)) {}
+
+  /// Checks the slots of a call, and marks those that are present.
+  Result<void> check(std::span<const FollowedSlot> slots) {
+    for (std::size_t i = 0; i < size_; ++i) slots_[i].present = false;
+    for (const FollowedSlot& slot : slots) {
+      if (slot.ids.empty())
+        return Error{ErrorCode::empty_context, "the context is empty: pass at least one token", slot.slot, 0};
+      if (slot.slot >= size_ || std::exchange(slots_[slot.slot].present, true))
+        return Error{ErrorCode::invalid_argument, "a slot is unknown or stands there twice: pass each slot once",
+                     slot.slot, size_};
+    }
+    return {};
+  }
+  /// Lets each slot read its ids. Returns true if the interval since the last call can be the time of its pass.
+  bool follow(std::span<const FollowedSlot> slots) {
+    for (std::size_t i = 0; i < size_; ++i) slots_[i].committed = 0, slots_[i].follows = false;
+    alone_next_ = true;
+    const auto no_time = [](std::size_t) { return std::optional<std::chrono::nanoseconds>(); };
+    for (const FollowedSlot& one : slots) {
+      Slot& slot = slots_[one.slot];
+      const auto seen = slot.sequence.follow(one.ids, one.conversation, no_time);
+      slot.follows = seen.has_value();
+      if (seen) slot.committed = seen->committed;
+      alone_next_ = alone_next_ && seen && seen->alone;
+    }
+    return alone_next_;
+  }
+  /// Tells the planner what the last pass committed.
+  void learn(std::optional<std::chrono::nanoseconds> now, bool alone) {
+    const auto before = std::exchange(called_, std::nullopt);
+    const std::optional<std::size_t> ran = std::exchange(ran_, std::nullopt);
+    if (last_.empty()) return;
+    committed_.clear();
+    for (const std::size_t slot : last_) committed_.push_reserved(slots_[slot].committed);
+    std::optional<std::chrono::nanoseconds> time;
+    if (alone && before && now && ran.value_or(rows_) == rows_)
+      time = intervals_.take(detail::PassIntervals::between(*before, *now), rows_);
+    planner_.learn({committed_.data(), committed_.size()}, time);
+  }
+  void propose(std::span<const FollowedSlot> slots, const DraftBudget& budget) {
+    for (const FollowedSlot& one : slots) {
+      Slot& slot = slots_[one.slot];
+      if (!slot.follows) continue;
+      slot.limits.draft = budget;
+      slot.limits.draft.max_nodes = std::min(budget.max_nodes, one.most);
+      static_cast<void>(slot.sequence.session().propose(slot.limits, DraftShape::chain));
+      const auto offer = slot.sequence.session().offer();
+      entries_.push_reserved({offer ? *offer : Offer(), one.ids.size()});
+      last_.push_reserved(one.slot);
+    }
+  }
+
+  BatchPlanner planner_;
+  std::unique_ptr<Slot[]> slots_;
+  std::size_t size_ = 0;
+  Buffer<std::size_t> last_;       // slots of the planned pass
+  Buffer<std::size_t> committed_;  // scratch memory, as the next two
+  Buffer<BatchEntry> entries_;
+  Buffer<TokenSpan> drafts_;
+  std::size_t rows_ = 0;  // of the planned pass
+  std::optional<std::size_t> ran_;
+  std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
+  bool alone_next_ = false;                         // no slot began or was changed in this call
+  detail::PassIntervals intervals_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "reprise/core/limits.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/loop/round.hpp"
+#include "reprise/stats/statistics.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// One sequence whose engine reports nothing except token ids: a session, and the pass that was planned last. Follower
+/// states how ids are read; BatchFollower has one such sequence for each slot.
+template <class S>
+class FollowedSequence {
+ public:
+  /// What has happened since the last follow().
+  struct Seen {
+    std::size_t committed = 0;  ///< tokens of the planned pass; 0 if there was none, or if no id shows its result
+    bool alone = false;         ///< passes alone can have run: nothing was begun, appended, removed or replaced
+  };
+
+  FollowedSequence() : FollowedSequence(S()) {}
+  explicit FollowedSequence(S session) : session_(std::move(session)), known_(!session_.context().empty()) {}
+
+  /// Applies what `ids` shows. `time_of(rows)` returns the time of a pass of `rows` rows, or nullopt. It is called if
+  /// exactly one pass can have committed the new tokens. Errors: those of the session; the planned pass is then void.
+  template <class TimeOf>
+  Result<Seen> follow(TokenSpan ids, std::optional<std::uint64_t> conversation, TimeOf&& time_of) {
+    const std::optional<Pass> pass = std::exchange(pass_, std::nullopt);
+    const TokenSpan known = context();
+    const std::size_t most = std::min(known.size(), ids.size());
+    const bool same = std::equal(known.data(), known.data() + most, ids.data());
+    const bool renamed = conversation != conversation_;
+    if (!known.empty() && !renamed && same && most == known.size()) return extend(pass, ids.subspan(most), time_of);
+    if (known.empty() || renamed || !conversation) return begin(ids, conversation);
+    if (same) return changed(session_.truncate(ids.size()));
+    return changed(session_.rebase(ids));
+  }
+  /// Returns the tokens to verify in the pass that the session has planned, and waits for its result.
+  Result<TokenSpan> expect(const Result<Pass>& planned) {
+    if (!planned) return planned.error();
+    pass_ = *planned;
+    return planned->batch.last(planned->drafted);
+  }
+
+  void forget() noexcept { known_ = false; }
+  Result<void> reserve(std::size_t max_context) {
+    pass_.reset();
+    return session_.reserve(max_context);
+  }
+  [[nodiscard]] TokenSpan context() const noexcept { return known_ ? session_.context() : TokenSpan(); }
+  [[nodiscard]] Statistics statistics() const noexcept {
+    Statistics all = earlier_;
+    return all += session_.statistics();
+  }
+  /// Returns the pass whose result is not known yet.
+  [[nodiscard]] const std::optional<Pass>& pass() const noexcept { return pass_; }
+  [[nodiscard]] S& session() noexcept { return session_; }
+  [[nodiscard]] const S& session() const noexcept { return session_; }
+
+ private:
+  Result<Seen> begin(TokenSpan ids, std::optional<std::uint64_t> conversation) {
+    const Statistics counts = session_.statistics();
+    if (auto begun = session_.begin(ids, session_.capabilities()); !begun) return begun.error();
+    earlier_ += counts;
+    conversation_ = conversation;
+    known_ = true;
+    return Seen{};
+  }
+  /// Commits the tokens of the pass, and appends the rest of `fresh`.
+  template <class TimeOf>
+  Result<Seen> extend(const std::optional<Pass>& pass, TokenSpan fresh, TimeOf&& time_of) {
+    Seen seen{.committed = 0, .alone = true};
+    if (pass && !fresh.empty()) {
+      const auto decision = session_.resolve(pass->ticket, fresh.first(std::min(fresh.size(), pass->drafted + 1)));
+      if (!decision) return decision.error();
+      seen.committed = decision->tokens.size();
+      const bool one_pass = seen.committed == fresh.size();
+      if (auto done = session_.commit(pass->ticket, one_pass ? time_of(pass->batch.size()) : std::nullopt); !done)
+        return done.error();
+      fresh = fresh.subspan(seen.committed);
+    }
+    if (fresh.empty()) return seen;
+    const Statistics counts = session_.statistics();  // append() begins to count anew
+    if (auto appended = session_.append(fresh); !appended) return appended.error();
+    earlier_ += counts;
+    seen.alone = false;
+    return seen;
+  }
+  template <class T>
+  static Result<Seen> changed(const Result<T>& result) {
+    if (!result) return result.error();
+    return Seen{};
+  }
+
+  S session_;
+  bool known_;
+  std::optional<Pass> pass_;
+  std::optional<std::uint64_t> conversation_;
+  Statistics earlier_;
+};
+
+}  // namespace reprise::detail
