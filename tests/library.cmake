@@ -199,6 +199,7 @@ reprise_add_tests(
   library
   reprise-property-tests
   property/exact_sampling.test.cpp
+  property/batch_follower.test.cpp
   property/follower.test.cpp
   property/index_equivalence.test.cpp
   property/learned_costs.test.cpp

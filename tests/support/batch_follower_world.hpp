@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/batch/batch_follower.hpp"
+#include "reprise/batch/planner.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/loop/session.hpp"
+#include "support/choices.hpp"
+
+namespace reprise::testing {
+
+/// How often each event has happened.
+struct BatchFollowerCoverage {
+  std::size_t drafted = 0;
+  std::size_t accepted = 0;
+  std::size_t cut = 0;        ///< passes that committed fewer tokens than the target had picked
+  std::size_t appended = 0;   ///< slots that got tokens of no pass
+  std::size_t begun = 0;      ///< requests
+  std::size_t moved = 0;      ///< requests that went on in another slot
+  std::size_t cancelled = 0;  ///< slots whose last pass no call shows
+  std::size_t shared = 0;     ///< passes of two slots or more
+  std::size_t timed = 0;
+};
+
+/// The history of a server that hands over token ids only. A BatchFollower is given the ids. A session for each slot
+/// and a planner are told of each event by their own calls. Their drafts and debts must be equal.
+class BatchFollowerWorld {
+ public:
+  explicit BatchFollowerWorld(Choices& choices, BatchFollowerCoverage* coverage = nullptr)
+      : choices_(choices),
+        coverage_(coverage != nullptr ? *coverage : own_coverage_),
+        vocabulary_(choices.between(2, 6)),
+        seed_(choices.below(1000)),
+        slots_(choices.between(1, 4)),
+        planner_(options(choices.below(3))),
+        follower_(BatchFollower<NgramDrafter<>>::make(slots_.size(), NgramDrafter<>(), options(kind_)).value()) {}
+
+  /// Returns a description of the first difference, or nothing.
+  std::string run() {
+    std::string difference;
+    for (std::size_t left = choices_.between(1, 30); left > 0 && difference.empty(); --left) {
+      between_calls();
+      difference = compare();
+    }
+    return difference;
+  }
+
+ private:
+  using Tokens = std::vector<Token>;
+  struct Slot {
+    Session<NgramDrafter<>> session;
+    Limits limits;
+    std::optional<Pass> pass;  // of the session, not resolved yet
+    Tokens ids;
+    Tokens draft;
+    bool begun = false;      // the session has a sequence
+    bool present = false;    // in the next call
+    std::size_t committed = 0;
+    bool follows_alone = false;
+  };
+
+  BatchOptions options(std::size_t kind) {
+    kind_ = kind;
+    BatchOptions options;
+    if (kind > 0) options.curve = CostCurve::linear(kind == 1 ? 0.0 : 0.05);
+    return options;
+  }
+  /// The token that the target picks after a text.
+  Token target(const Tokens& text) const {
+    const std::size_t n = text.size();
+    const auto last = static_cast<std::uint64_t>(text[n - 1]);
+    const std::uint64_t before = n < 2 ? 7 : static_cast<std::uint64_t>(text[n - 2]);
+    return static_cast<Token>((mix(seed_ * 64 + last * 8 + before) >> 7) % vocabulary_);
+  }
+  Tokens some_tokens(std::size_t least, std::size_t most) {
+    Tokens tokens(choices_.between(least, most));
+    for (Token& token : tokens) token = static_cast<Token>(choices_.below(vocabulary_));
+    return tokens;
+  }
+
+  /// What the engine does between two calls: one pass of the slots that have drafts, and changes of requests.
+  void between_calls() {
+    std::size_t rows = 0;
+    alone_ = true;
+    for (Slot& slot : slots_) {
+      slot.committed = 0;
+      const bool ran = std::exchange(slot.present, choices_.chance(85));
+      if (ran && !slot.ids.empty()) rows += 1 + slot.draft.size(), run_pass(slot);
+      if (slot.ids.empty() || choices_.chance(8)) request(slot);
+      if (choices_.chance(4)) move(slot);
+    }
+    if (std::ranges::none_of(slots_, &Slot::present)) slots_.front().present = true;
+    elapse(rows);
+  }
+  /// Appends what the pass commits to the ids. The session is told when the slot is present.
+  void run_pass(Slot& slot) {
+    Tokens text = slot.ids;
+    bool agrees = true;
+    for (std::size_t i = 0; agrees && i <= slot.draft.size(); ++i) {
+      const Token pick = target(text);
+      text.push_back(pick);
+      agrees = i < slot.draft.size() && slot.draft[i] == pick;
+    }
+    const std::size_t picked = text.size() - slot.ids.size();
+    const std::size_t kept = choices_.chance(15) ? choices_.between(1, picked) : picked;
+    coverage_.cut += kept < picked ? 1 : 0;
+    coverage_.accepted += kept - 1;
+    text.resize(slot.ids.size() + kept);
+    if (kept == picked && choices_.chance(10)) {
+      const Tokens rest = some_tokens(1, 9);
+      text.insert(text.end(), rest.begin(), rest.end());
+      ++coverage_.appended;
+    }
+    slot.ids = std::move(text);
+  }
+  void request(Slot& slot) {
+    const Tokens old = slot.ids;
+    slot.ids = some_tokens(1, 40);
+    if (!old.empty() && slot.ids.size() >= old.size()) slot.ids[0] = old[0] == 0 ? 1 : 0;
+    ++coverage_.begun;
+  }
+  /// The request goes on in another slot.
+  void move(Slot& slot) {
+    Slot& other = slots_[choices_.below(slots_.size())];
+    if (&other == &slot || other.ids.empty()) return;
+    std::swap(slot.ids, other.ids);
+    ++coverage_.moved;
+  }
+  /// Moves the clock on.
+  void elapse(std::size_t rows) {
+    before_ = now_;
+    now_ += 1000 + 50 * rows + choices_.below(100);
+    if (choices_.chance(5)) now_ += 1'000'000;
+    other_rows_ = choices_.chance(10) ? choices_.between(1, 20) : 0;
+  }
+
+  /// Tells the session of a slot what has happened: the same rules, written down once more.
+  void tell(Slot& slot) {
+    slot.follows_alone = false;
+    const std::optional<Pass> pass = std::exchange(slot.pass, std::nullopt);
+    const TokenSpan known = slot.session.context();
+    const bool goes_on = slot.begun && slot.ids.size() >= known.size() &&
+                         std::equal(known.begin(), known.end(), slot.ids.begin());
+    if (!goes_on) {
+      static_cast<void>(slot.session.begin(slot.ids));
+      slot.begun = true;
+      return;
+    }
+    TokenSpan fresh = TokenSpan(slot.ids).subspan(known.size());
+    if (pass && !fresh.empty()) {
+      const auto decision =
+          slot.session.resolve(pass->ticket, fresh.first(std::min(fresh.size(), pass->drafted + 1)));
+      slot.committed = decision->tokens.size();
+      static_cast<void>(slot.session.commit(pass->ticket));
+      fresh = fresh.subspan(slot.committed);
+    }
+    slot.follows_alone = fresh.empty();
+    if (!fresh.empty()) static_cast<void>(slot.session.append(fresh));
+  }
+
+  /// Asks both for drafts, and compares.
+  std::string compare() {
+    std::vector<FollowedSlot> call;
+    bool alone = true;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[i];
+      if (!slot.present) continue;
+      tell(slot);
+      alone = alone && slot.follows_alone;
+      call.push_back({i, slot.ids, choices_.chance(20) ? choices_.below(4) : 16, {}});
+    }
+    coverage_.shared += call.size() > 1 ? 1 : 0;
+    learn(alone);
+    if (other_rows_ > 0) follower_.ran(rows_ + other_rows_);
+    const auto drafts = follower_.draft(call, std::chrono::nanoseconds(now_));
+    if (!drafts) return "the follower failed: " + std::string(drafts.error().message);
+
+    PassShape plain{call.size(), call.size(), 0};
+    for (const FollowedSlot& one : call) plain.context += one.ids.size();
+    plain.context /= call.size();
+    const DraftBudget budget = planner_.budget({}, plain);
+    std::vector<BatchEntry> entries;
+    last_.clear();
+    for (const FollowedSlot& one : call) {
+      Slot& slot = slots_[one.slot];
+      slot.limits.draft = budget;
+      slot.limits.draft.max_nodes = std::min(budget.max_nodes, one.most);
+      static_cast<void>(slot.session.propose(slot.limits, DraftShape::chain));
+      entries.push_back({slot.session.offer().value(), one.ids.size()});
+      last_.push_back(one.slot);
+    }
+    const BatchPlan plan = planner_.plan(entries);
+    rows_ = plan.rows;
+    known_ = alone;
+    for (std::size_t i = 0; i < call.size(); ++i) {
+      Slot& slot = slots_[call[i].slot];
+      slot.pass = slot.session.plan(plan.nodes_of(i), plan.cut).value();
+      const TokenSpan expected = slot.pass->batch.last(slot.pass->drafted);
+      slot.draft.assign(expected.begin(), expected.end());
+      coverage_.drafted += expected.size();
+      if (!std::ranges::equal((*drafts)[i], expected)) return "the drafts differ";
+      if (!std::ranges::equal(follower_.context(call[i].slot), slot.ids)) return "the follower has another context";
+    }
+    if (follower_.planner().loss_budget().debt() != planner_.loss_budget().debt()) return "the debts differ";
+    if (follower_.planner().learned(call.size()).passes() != planner_.learned(call.size()).passes())
+      return "the follower has learned from other times";
+    return {};
+  }
+  void learn(bool alone) {
+    if (last_.empty()) return;
+    std::vector<std::size_t> committed;
+    for (const std::size_t i : last_) {
+      committed.push_back(slots_[i].present ? slots_[i].committed : 0);
+      coverage_.cancelled += committed.back() == 0 ? 1 : 0;
+    }
+    std::optional<std::chrono::nanoseconds> time;
+    if (alone && known_ && other_rows_ == 0)
+      time = intervals_.take(
+          reprise::detail::PassIntervals::between(std::chrono::nanoseconds(before_), std::chrono::nanoseconds(now_)),
+          rows_);
+    coverage_.timed += time ? 1 : 0;
+    planner_.learn(committed, time);
+  }
+
+  Choices& choices_;
+  BatchFollowerCoverage own_coverage_;
+  BatchFollowerCoverage& coverage_;
+  std::size_t vocabulary_;
+  std::uint64_t seed_;
+  std::size_t kind_ = 0;
+  std::vector<Slot> slots_;
+  BatchPlanner planner_;
+  BatchFollower<NgramDrafter<>> follower_;
+  reprise::detail::PassIntervals intervals_;
+  std::vector<std::size_t> last_;
+  std::size_t rows_ = 0;
+  std::size_t other_rows_ = 0;
+  std::size_t before_ = 0;
+  std::size_t now_ = 1'000'000;
+  bool alone_ = false;
+  bool known_ = false;  // the last call may begin an interval
+};
+
+inline std::string run_batch_follower_world(Choices& choices, BatchFollowerCoverage* coverage = nullptr) {
+  return BatchFollowerWorld(choices, coverage).run();
+}
+
+}  // namespace reprise::testing
