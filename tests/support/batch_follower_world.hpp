@@ -64,8 +64,8 @@ class BatchFollowerWorld {
     std::optional<Pass> pass;  // of the session, not resolved yet
     Tokens ids;
     Tokens draft;
-    bool begun = false;      // the session has a sequence
-    bool present = false;    // in the next call
+    bool begun = false;    // the session has a sequence
+    bool present = false;  // in the next call
     std::size_t committed = 0;
     bool follows_alone = false;
   };
@@ -150,8 +150,8 @@ class BatchFollowerWorld {
     slot.follows_alone = false;
     const std::optional<Pass> pass = std::exchange(slot.pass, std::nullopt);
     const TokenSpan known = slot.session.context();
-    const bool goes_on = slot.begun && slot.ids.size() >= known.size() &&
-                         std::equal(known.begin(), known.end(), slot.ids.begin());
+    const bool goes_on =
+        slot.begun && slot.ids.size() >= known.size() && std::equal(known.begin(), known.end(), slot.ids.begin());
     if (!goes_on) {
       static_cast<void>(slot.session.begin(slot.ids));
       slot.begun = true;
@@ -159,8 +159,7 @@ class BatchFollowerWorld {
     }
     TokenSpan fresh = TokenSpan(slot.ids).subspan(known.size());
     if (pass && !fresh.empty()) {
-      const auto decision =
-          slot.session.resolve(pass->ticket, fresh.first(std::min(fresh.size(), pass->drafted + 1)));
+      const auto decision = slot.session.resolve(pass->ticket, fresh.first(std::min(fresh.size(), pass->drafted + 1)));
       slot.committed = decision->tokens.size();
       static_cast<void>(slot.session.commit(pass->ticket));
       fresh = fresh.subspan(slot.committed);

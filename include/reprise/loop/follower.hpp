@@ -78,8 +78,8 @@ class Follower {
     const auto before = std::exchange(called_, std::nullopt);
     const auto interval =
         before && now ? detail::PassIntervals::between(*before, *now) : detail::PassIntervals::unknown;
-    const auto seen = sequence_.follow(
-        ids, conversation, [&](std::size_t rows) { return intervals_.take(interval, rows); });
+    const auto seen =
+        sequence_.follow(ids, conversation, [&](std::size_t rows) { return intervals_.take(interval, rows); });
     if (!seen) return seen.error();
     if (seen->alone) called_ = now;
     limits_->draft.max_nodes = most;

@@ -117,9 +117,8 @@ struct RecentSamples {
       return false;
     }
     const int side = usual.side(value, sample);
-    const bool changed =
-        count > 4 && side != 0 && side == usual.side(value, last(1)) && side == usual.side(value, last(2)) &&
-        side == usual.side(value, last(3));
+    const bool changed = count > 4 && side != 0 && side == usual.side(value, last(1)) &&
+                         side == usual.side(value, last(2)) && side == usual.side(value, last(3));
     if (changed) {
       count = 4;
       context = at;
