@@ -10,9 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "reprise/batch/planner.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/testing/random.hpp"
@@ -100,7 +102,27 @@ struct Recovery {
   }
 };
 
-inline Recovery run_recovery_world(Choices& choices) {
+/// A planner of one sequence, as a control.
+struct PlannerControl {
+  explicit PlannerControl(const CostOptions& options) : planner({.curve = options.curve}) {}
+
+  void begin() noexcept {}
+  DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const noexcept {
+    return planner.budget(asked, room.plain);
+  }
+  DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits& room) noexcept {
+    const BatchEntry entry{{draft, sendable, room.plain.rows, false}, room.plain.context};
+    const BatchPlan plan = planner.plan({&entry, 1});
+    return {.nodes = plan.nodes_of(0), .cut = plan.cut};
+  }
+  void learn(const Outcome&, const PassReport& report) noexcept { planner.learn({&report.committed, 1}, report.time); }
+
+  mutable BatchPlanner planner;
+};
+static_assert(DraftControl<PlannerControl>);
+
+template <DraftControl Control = CostControl>
+Recovery run_recovery_world(Choices& choices) {
   constexpr std::size_t window = 2000;
   constexpr std::size_t grace = 400;
   constexpr std::array slopes = {0.02, 0.05, 0.1, 0.3};
@@ -113,8 +135,8 @@ inline Recovery run_recovery_world(Choices& choices) {
   std::array<CostOfTokens, 2> costs;  // told, learned
   std::vector<std::size_t> tokens;    // of the learned run, before each pass
   for (const bool learns : {false, true}) {
-    CostControl control(learns ? CostOptions{.calibrated = true}
-                               : CostOptions{.curve = CostCurve::linear(slope), .calibrated = true});
+    Control control(learns ? CostOptions{.calibrated = true}
+                           : CostOptions{.curve = CostCurve::linear(slope), .calibrated = true});
     Random noise(text.size());
     std::size_t before = 0;
     const auto time_of = [&](const Simulated& simulated, std::size_t rows) {
