@@ -305,13 +305,14 @@ TEST_F(Generate, RunsNoPassWhoseStateWasNotSaved) {
 /// Draws token 1 from its own distribution, which has no other token.
 struct DrawsOne : archetype::Strategy {
   std::vector<float> drawn_from = {0, 1, 0};
+  DraftKind kind = DraftKind::sampled;
   void propose(TokenSpan, Draft& draft) {
-    draft.clear(DraftKind::sampled);
+    draft.clear(kind);
     draft.extend({.token = 1});
   }
   [[nodiscard]] std::span<const float> distribution(NodeIndex) const { return drawn_from; }
 };
-TEST_F(Generate, DecidesSampledDraftsByAgreementIfOnlySomeWidthsAreAllowed) {
+TEST_F(Generate, DecidesByAgreementIfOnlySomeWidthsAreAllowedOrTheDraftIsNotSampled) {
   // The distribution has token 1 only, and the picks are token 2 only, so that the output shows which of them decided.
   struct Engine {
     std::vector<Token> picks;
@@ -325,13 +326,17 @@ TEST_F(Generate, DecidesSampledDraftsByAgreementIfOnlySomeWidthsAreAllowed) {
   } engine;
   static_assert(DistributionVerifier<Engine> && DistributionStrategy<DrawsOne>);
   limits.max_tokens = 4;
-  for (const bool widths : {false, true}) {
-    if (widths) engine.can.allowed_widths = {1, 2};
-    Session<DrawsOne> draws;
-    const auto generation = generate(draws, engine, prompt, limits);
-    ASSERT_TRUE(generation);
-    EXPECT_THAT(generation->tokens, ElementsAreArray(std::vector<Token>(4, widths ? 2 : 1)));
-  }
+  for (const DraftKind kind : {DraftKind::sampled, DraftKind::ordered})
+    for (const bool widths : {false, true}) {
+      engine.can.allowed_widths = {};
+      if (widths) engine.can.allowed_widths = {1, 2};
+      Session<DrawsOne> draws;
+      draws.strategy().kind = kind;
+      const auto generation = generate(draws, engine, prompt, limits);
+      ASSERT_TRUE(generation);
+      const bool agreement = widths || kind == DraftKind::ordered;
+      EXPECT_THAT(generation->tokens, ElementsAreArray(std::vector<Token>(4, agreement ? 2 : 1)));
+    }
 }
 
 /// Has no draft, and wants the likeliest token of each row.

@@ -110,12 +110,12 @@ TEST(StreamPosition, PoisonsAtRandomByTheSeed) {
   EXPECT_NEAR(static_cast<double>(std::count_if(wrong.begin(), wrong.end(), [](auto f) { return *f < 1; })), 500, 50);
 
   const auto first = factors("first-slow:4", 6);
-  for (const std::size_t pass : {0, 1}) {
+  for (const std::size_t pass : {0U, 1U}) {
     EXPECT_GE(*first[pass], 30);
     EXPECT_LE(*first[pass], 300);
   }
   EXPECT_NE(first[0], first[1]);
-  for (const std::size_t pass : {2, 3, 4, 5}) EXPECT_EQ(first[pass], 1);
+  for (const std::size_t pass : {2U, 3U, 4U, 5U}) EXPECT_EQ(first[pass], 1);
   EXPECT_EQ(factors("first-slow:1", 2)[1], 1) << "its first pass came later";
 }
 
