@@ -13,6 +13,7 @@
 ///
 /// Headers in <layer>/detail/ are private to the library.
 
+#include "reprise/batch/batch_follower.hpp"
 #include "reprise/batch/batch_plan.hpp"
 #include "reprise/batch/packing.hpp"
 #include "reprise/batch/planner.hpp"
