@@ -90,7 +90,7 @@ class ContextSlope {
 ///
 /// With up to eight samples, the value is the mean of those near their lower median, because passes are often
 /// accidentally slow but hardly ever fast. After that, it is a mean of up to 64 samples, unless the last eight
-/// contradict it. If the last four are all far above or all far below it, the value starts again from them.
+/// contradict it. If the last three are all far above or all far below it, the value starts again from them.
 struct RecentSamples {
   static constexpr std::uint32_t ring = 8;
   static constexpr std::uint32_t memory = 64;  // maximum number of samples averaged
@@ -117,15 +117,15 @@ struct RecentSamples {
       return false;
     }
     const int side = usual.side(value, sample);
-    const bool changed = count > 4 && side != 0 && side == usual.side(value, last(1)) &&
-                         side == usual.side(value, last(2)) && side == usual.side(value, last(3));
+    const bool changed =
+        count > 3 && side != 0 && side == usual.side(value, last(1)) && side == usual.side(value, last(2));
     if (changed) {
-      count = 4;
+      count = 3;
       context = at;
     }
     const std::int64_t recent = mean(usual);
     const std::int64_t error = UnitScale::multiply(std::int64_t{value}, usual.deviation());
-    if (count <= ring || recent > value + 3 * error || recent < value - 3 * error) {
+    if (count <= ring || recent > value + 2 * error || recent < value - 2 * error) {
       value = static_cast<std::uint32_t>(recent);
       count = std::min(count, ring);
     } else {
