@@ -499,7 +499,7 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
                           static_cast<std::uint64_t>(control->throughput()) << 8);
     }
   }
-  EXPECT_EQ(hash, 3389704909804274817U);
+  EXPECT_EQ(hash, 16196215148997868974U);
 }
 
 }  // namespace

@@ -122,12 +122,9 @@ class LearnedCurve {
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     return rows >= 2 && rows <= most_rows && half_lives(rows - 1) > 0;
   }
-  /// Returns true if a trial should have `rows` rows, more than any known cost, instead of a shorter telling one. After
-  /// each trial that confirms a cost, the next one may be longer. Such a trial is not believed to lose more than four
-  /// plain passes.
-  [[nodiscard]] bool prefers(std::size_t rows) const noexcept {
-    return confirmed_ && rows > widest_ && cost(rows) <= 5 * cost_one;
-  }
+  /// Returns true if a trial should have `rows` rows, beyond all known costs, instead of a shorter telling length. Such
+  /// a trial is believed to lose at most four plain passes.
+  [[nodiscard]] bool prefers(std::size_t rows) const noexcept { return rows > widest_ && cost(rows) <= 5 * cost_one; }
   /// Returns true if the cost of a row count rests on two samples, or on one that is not far above the expected cost.
   /// One row is always trusted; more than most_rows rows never are.
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
@@ -180,7 +177,6 @@ class LearnedCurve {
     const std::int64_t loss = confirmed ? std::clamp<std::int64_t>(took - instead, 0, cost_one) : 0;
     next_trial_ = passes_ + static_cast<std::uint32_t>(detail::UnitScale::floor(loss * wait_));
     wait_ = confirmed ? std::min(2 * wait_, longest_wait) : shortest_wait;
-    confirmed_ = confirmed && !confirmed_;
   }
 
   /// Returns the number of timed passes of 1 to most_rows rows.
@@ -323,7 +319,6 @@ class LearnedCurve {
     }
     plain_slope_ = slope_per_row_ = {};
     wait_ = shortest_wait;
-    next_trial_ = std::min(next_trial_, passes_ + wait_);
     refit(fitted_context_);
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
@@ -403,7 +398,6 @@ class LearnedCurve {
   std::uint32_t passes_ = 0;
   std::uint32_t next_trial_ = 0;  // pass number
   std::uint32_t wait_ = shortest_wait;
-  bool confirmed_ = false;           // the last trial confirmed a cost, and the one before it did not
   bool timed_ = true;                // the last pass was timed
   std::uint32_t untimed_plain_ = 0;  // plain passes since the last timed one, at most 8
   std::uint32_t last_plain_ = 0;     // passes() at the last plain pass

@@ -154,7 +154,6 @@ class BatchCost {
   /// there is none.
   [[nodiscard]] std::size_t trial(std::size_t best) const noexcept {
     if (best == 0 || !learned().uncertain(row_of(best))) return 0;
-    if (learned().prefers(row_of(best))) return best;
     for (std::size_t k = 1; k < best; ++k)
       if (learned().telling(row_of(k), learned().cost(row_of(k), plain_.context))) return k;
     return best;
