@@ -17,6 +17,7 @@
 #include "reprise/loop/detail/pass_intervals.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/choices.hpp"
+#include "support/random_target.hpp"
 
 namespace reprise::testing {
 
@@ -40,8 +41,7 @@ class BatchFollowerWorld {
   explicit BatchFollowerWorld(Choices& choices, BatchFollowerCoverage* coverage = nullptr)
       : choices_(choices),
         coverage_(coverage != nullptr ? *coverage : own_coverage_),
-        vocabulary_(choices.between(2, 6)),
-        seed_(choices.below(1000)),
+        target_(choices),
         slots_(choices.between(1, 4)),
         planner_(options(choices.below(3))),
         follower_(BatchFollower<NgramDrafter<>>::make(slots_.size(), NgramDrafter<>(), options(kind_)).value()) {}
@@ -76,23 +76,11 @@ class BatchFollowerWorld {
     if (kind > 0) options.curve = CostCurve::linear(kind == 1 ? 0.0 : 0.05);
     return options;
   }
-  /// The token that the target picks after a text.
-  Token target(const Tokens& text) const {
-    const std::size_t n = text.size();
-    const auto last = static_cast<std::uint64_t>(text[n - 1]);
-    const std::uint64_t before = n < 2 ? 7 : static_cast<std::uint64_t>(text[n - 2]);
-    return static_cast<Token>((mix(seed_ * 64 + last * 8 + before) >> 7) % vocabulary_);
-  }
-  Tokens some_tokens(std::size_t least, std::size_t most) {
-    Tokens tokens(choices_.between(least, most));
-    for (Token& token : tokens) token = static_cast<Token>(choices_.below(vocabulary_));
-    return tokens;
-  }
+  Tokens some_tokens(std::size_t least, std::size_t most) { return target_.some_tokens(choices_, least, most); }
 
   /// What the engine does between two calls: one pass of the slots that have drafts, and changes of requests.
   void between_calls() {
     std::size_t rows = 0;
-    alone_ = true;
     for (Slot& slot : slots_) {
       slot.committed = 0;
       const bool ran = std::exchange(slot.present, choices_.chance(85));
@@ -106,13 +94,7 @@ class BatchFollowerWorld {
   /// Appends what the pass commits to the ids. The session is told when the slot is present.
   void run_pass(Slot& slot) {
     Tokens text = slot.ids;
-    bool agrees = true;
-    for (std::size_t i = 0; agrees && i <= slot.draft.size(); ++i) {
-      const Token pick = target(text);
-      text.push_back(pick);
-      agrees = i < slot.draft.size() && slot.draft[i] == pick;
-    }
-    const std::size_t picked = text.size() - slot.ids.size();
+    const std::size_t picked = target_.run_pass(text, slot.draft);
     const std::size_t kept = choices_.chance(15) ? choices_.between(1, picked) : picked;
     coverage_.cut += kept < picked ? 1 : 0;
     coverage_.accepted += kept - 1;
@@ -235,8 +217,7 @@ class BatchFollowerWorld {
   Choices& choices_;
   BatchFollowerCoverage own_coverage_;
   BatchFollowerCoverage& coverage_;
-  std::size_t vocabulary_;
-  std::uint64_t seed_;
+  RandomTarget target_;
   std::size_t kind_ = 0;
   std::vector<Slot> slots_;
   BatchPlanner planner_;
@@ -247,7 +228,6 @@ class BatchFollowerWorld {
   std::size_t other_rows_ = 0;
   std::size_t before_ = 0;
   std::size_t now_ = 1'000'000;
-  bool alone_ = false;
   bool known_ = false;  // the last call may begin an interval
 };
 

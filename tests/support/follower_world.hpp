@@ -16,6 +16,7 @@
 #include "reprise/loop/follower.hpp"
 #include "reprise/speculator.hpp"
 #include "support/choices.hpp"
+#include "support/random_target.hpp"
 
 namespace reprise::testing {
 
@@ -39,8 +40,7 @@ class FollowerWorld {
   explicit FollowerWorld(Choices& choices, FollowerCoverage* coverage = nullptr)
       : choices_(choices),
         coverage_(coverage != nullptr ? *coverage : own_coverage_),
-        vocabulary_(choices.between(2, 6)),
-        seed_(choices.below(1000)),
+        target_(choices),
         numbered_(choices.chance(50)),
         follower_(speculator(choices.below(3))),
         session_(speculator(kind_)) {
@@ -68,18 +68,7 @@ class FollowerWorld {
     return Speculator(CostCurve::linear(kind == 1 ? 0.0 : 0.05));
   }
 
-  /// The token that the target picks after a text.
-  Token target(const Tokens& text) const {
-    const std::size_t n = text.size();
-    const auto last = static_cast<std::uint64_t>(text[n - 1]);
-    const std::uint64_t before = n < 2 ? 7 : static_cast<std::uint64_t>(text[n - 2]);
-    return static_cast<Token>((mix(seed_ * 64 + last * 8 + before) >> 7) % vocabulary_);
-  }
-  Tokens some_tokens(std::size_t least, std::size_t most) {
-    Tokens tokens(choices_.between(least, most));
-    for (Token& token : tokens) token = static_cast<Token>(choices_.below(vocabulary_));
-    return tokens;
-  }
+  Tokens some_tokens(std::size_t least, std::size_t most) { return target_.some_tokens(choices_, least, most); }
   /// A text that does not begin with the present one.
   Tokens other_request() {
     Tokens text = some_tokens(1, 40);
@@ -101,13 +90,7 @@ class FollowerWorld {
 
   void run_pass() {
     Tokens text = ids_;
-    bool agrees = true;
-    for (std::size_t i = 0; agrees && i <= draft_.size(); ++i) {
-      const Token pick = target(text);
-      text.push_back(pick);
-      agrees = i < draft_.size() && draft_[i] == pick;
-    }
-    const std::size_t picked = text.size() - ids_.size();
+    const std::size_t picked = target_.run_pass(text, draft_);
     const std::size_t kept = choices_.chance(15) ? choices_.between(1, picked) : picked;
     coverage_.cut += kept < picked ? 1 : 0;
     text.resize(ids_.size() + kept);
@@ -137,7 +120,7 @@ class FollowerWorld {
   }
   void forget() {
     follower_.forget();
-    if (choices_.chance(50)) ids_.push_back(target(ids_));
+    if (choices_.chance(50)) ids_.push_back(target_.pick(ids_));
     begin();
   }
   /// Removes the end of the text. Only in the same conversation is it the same sequence.
@@ -154,7 +137,7 @@ class FollowerWorld {
   }
   void edit() {
     const std::size_t at = choices_.below(ids_.size());
-    ids_[at] = static_cast<Token>((static_cast<std::size_t>(ids_[at]) + 1) % vocabulary_);
+    ids_[at] = static_cast<Token>((static_cast<std::size_t>(ids_[at]) + 1) % target_.vocabulary());
     const Tokens more = some_tokens(0, 5);
     ids_.insert(ids_.end(), more.begin(), more.end());
     ++coverage_.edited;
@@ -163,7 +146,7 @@ class FollowerWorld {
   }
   void rename() {
     ++*conversation_;
-    if (choices_.chance(50)) ids_.push_back(target(ids_));
+    if (choices_.chance(50)) ids_.push_back(target_.pick(ids_));
     begin();
   }
   void request() {
@@ -218,8 +201,7 @@ class FollowerWorld {
   Choices& choices_;
   FollowerCoverage own_coverage_;
   FollowerCoverage& coverage_;
-  std::size_t vocabulary_;
-  std::uint64_t seed_;
+  RandomTarget target_;
   bool numbered_;  // true: the engine passes numbers of conversations
   std::size_t kind_ = 0;
   Follower<Speculator> follower_;

@@ -84,7 +84,7 @@ class BatchFollower {
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots,
                                            std::optional<std::chrono::nanoseconds> now = {}) {
     if (auto checked = check(slots); !checked) return checked.error();
-    bool alone = follow(slots);
+    const bool alone = follow(slots);
     learn(now, alone);
     last_.clear();
     entries_.clear();
@@ -109,7 +109,7 @@ class BatchFollower {
       drafts_.push_reserved(tokens);
     }
     rows_ = plan.rows;
-    if (alone_next_) called_ = now;
+    if (alone) called_ = now;
     return std::span<const TokenSpan>(drafts_.data(), drafts_.size());
   }
 
@@ -172,19 +172,19 @@ class BatchFollower {
     }
     return {};
   }
-  /// Lets each slot read its ids. Returns true if the interval since the last call can be the time of its pass.
+  /// Lets each slot read its ids. Returns true if passes alone can have run since the last call, in every slot.
   bool follow(std::span<const FollowedSlot> slots) {
     for (std::size_t i = 0; i < size_; ++i) slots_[i].committed = 0, slots_[i].follows = false;
-    alone_next_ = true;
+    bool alone = true;
     const auto no_time = [](std::size_t) { return std::optional<std::chrono::nanoseconds>(); };
     for (const FollowedSlot& one : slots) {
       Slot& slot = slots_[one.slot];
       const auto seen = slot.sequence.follow(one.ids, one.conversation, no_time);
       slot.follows = seen.has_value();
       if (seen) slot.committed = seen->committed;
-      alone_next_ = alone_next_ && seen && seen->alone;
+      alone = alone && seen && seen->alone;
     }
-    return alone_next_;
+    return alone;
   }
   /// Tells the planner what the last pass committed.
   void learn(std::optional<std::chrono::nanoseconds> now, bool alone) {
@@ -221,7 +221,6 @@ class BatchFollower {
   std::size_t rows_ = 0;  // of the planned pass
   std::optional<std::size_t> ran_;
   std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
-  bool alone_next_ = false;                         // no slot began or was changed in this call
   detail::PassIntervals intervals_;
 };
 
