@@ -86,7 +86,7 @@ void learn(benchmark::State& state) {
   benchmark::DoNotOptimize(curve);
 }
 
-/// LearnedCurve::costs() of 33 row counts, whose costs do not depend on the context.
+/// LearnedCurve::costs() of 33 row counts.
 void read_costs(benchmark::State& state) {
   LearnedCurve curve;
   for (std::size_t i = 0; i < passes; ++i)
@@ -94,7 +94,7 @@ void read_costs(benchmark::State& state) {
                 std::chrono::nanoseconds(10'000'000 + 500'000 * static_cast<std::int64_t>(i % 33)));
   std::array<Cost, 33> costs{};
   for (auto step : state) {
-    curve.costs(1, 1000, costs);
+    curve.costs(1, costs);
     benchmark::DoNotOptimize(costs);
   }
 }

@@ -188,7 +188,7 @@ class BatchPlanner {
     const std::int64_t loss =
         charged == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, charged) + cost_one) - cost_one;
     losses_.settle(loss - saved, instead_ ? 0 : replay(committed));
-    cost_.learn(paid_, time, contexts_ / std::max<std::size_t>(plain_.sequences, 1), instead_);
+    cost_.learn(paid_, time, instead_);
     last_paid_ = paid_;
   }
 

@@ -149,7 +149,7 @@ class CostControl {
     with_policy([&](const auto& policy) { account(policy, outcome, report); });
     if (!options_.calibrated) claims_.learn(outcome);
     if (!options_.curve && report.sent.sequences == 1)
-      learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time, report.sent.context);
+      learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time);
     // Reads the costs of the next pass now, because budget() must not change anything. The shape of that pass is an
     // estimate; see costs_at().
     PassShape next{1, 1, report.plain.context + report.committed};
@@ -217,7 +217,6 @@ class CostControl {
                       .allowance = losses_.allowance(),
                       .rollback = options_.rollback,
                       .replayed = room.replayed,
-                      .context = room.plain.context,
                       .planned = options_.calibrated && detail::forms_chain(draft, sendable.first(nodes))};
     if (!room.widths.empty() || allowed != options_.max_nodes)
       input.max_throughput = detail::highest_throughput(input.costs, room.widths, room.plain.rows);

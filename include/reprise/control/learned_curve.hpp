@@ -23,7 +23,6 @@ namespace reprise::inline v0 {
 ///  * Samples: the plain pass keeps its last samples in units of a reference time, and each row count keeps its last
 ///    samples in units of the plain time. So no old sample outlives the new ones, and no single sample is believed.
 ///  * Bounds: a cost of n rows lies between 1 and 1.5 n. A pass that costs more than n never pays.
-///  * Context: two slopes describe the rise of the plain time for each token, and of a cost for each row and token.
 ///  * Assumed costs: RowFit smooths the costs, or their differences from the costs of a CostPrior. It moves no cost
 ///    further than the error of its samples. An assumed row count without samples costs its assumed cost plus the
 ///    difference on the line. After a change of the plain time or of a cost, the curve becomes its own prior: a few
@@ -50,50 +49,48 @@ class LearnedCurve {
       base_[i] = bounded(prior.cost(i + 1), i);
       assumed_ |= std::uint64_t{1} << i;
     }
-    refit(0);
+    refit();
     if (assumed_ == 0) return;
     base_ = fitted_;  // also for the row counts without an assumed cost
-    refit(0);
+    refit();
   }
 
-  /// Learns from a pass of `rows` rows at `context` committed tokens. Without a time above 0, it only records that the
-  /// time is missing. It learns no cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft.
-  /// From such a pass it learns the plain time: the measured time divided by the cost of the rows, because several rows
-  /// can be pending.
-  void learn(std::size_t rows, bool plain, std::optional<std::chrono::nanoseconds> measured,
-             std::size_t context = 0) noexcept {
+  /// Learns from a pass of `rows` rows. Without a time above 0, it only records that the time is missing. It learns no
+  /// cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft. From such a pass it learns the
+  /// plain time: the measured time divided by the cost of the rows, because several rows can be pending.
+  void learn(std::size_t rows, bool plain, std::optional<std::chrono::nanoseconds> measured) noexcept {
     timed_ = measured && measured->count() > 0;
     if (plain) {
       untimed_plain_ = timed_ ? 0 : std::min(untimed_plain_ + 1, 8U);
       last_plain_ = passes_;
     }
     if (!timed_ || rows == 0 || rows > most_rows) return;
-    const std::int64_t at = limited_context(context);
     ++passes_;
+    const std::uint64_t time = limited_time(*measured);
     if (plain) {
-      learn_plain(std::max<std::uint64_t>(1, detail::UnitScale::divide(limited_time(*measured), cost(rows, context))),
-                  at);
+      learn_plain(std::max<std::uint64_t>(1, detail::UnitScale::divide(time, cost(rows))));
     } else if (plain_.count > 0) {
-      learn_row(rows, limited_time(*measured), at);
+      learn_row(rows, time);
     }
     constexpr std::uint32_t first = 512;
-    if (passes_ < first || passes_ % 16 == 0) refit(at);
+    if (passes_ < first || passes_ % 16 == 0) refit();
   }
 
-  /// Returns the expected cost of a pass with `rows` rows at the context of the last pass.
-  [[nodiscard]] Cost cost(std::size_t rows) const noexcept { return cost_at(rows, 0); }
-  /// Returns the expected cost of a pass with `rows` rows at `context` committed tokens.
-  [[nodiscard]] Cost cost(std::size_t rows, std::size_t context) const noexcept {
-    return cost_at(rows, limited_context(context) - fitted_context_);
+  /// Returns the expected cost of a pass with `rows` rows.
+  [[nodiscard]] Cost cost(std::size_t rows) const noexcept {
+    if (rows <= 1) return cost_one;
+    const std::size_t i = std::min(rows, most_rows) - 1;
+    const std::uint64_t beyond = std::min<std::size_t>(rows - 1 - i, 1 << 10) * slope_;
+    return bounded(static_cast<std::int64_t>(fitted_[i] + beyond), rows - 1);
   }
-  /// Sets out[k] to the expected cost of a pass with `rows` + k rows at `context` committed tokens.
-  void costs(std::size_t rows, std::size_t context, std::span<Cost> out) const noexcept {
+  /// Sets out[k] to the expected cost of a pass with `rows` + k rows.
+  void costs(std::size_t rows, std::span<Cost> out) const noexcept {
     std::size_t k = 0;
-    if (!slope_per_row_.rises() && rows >= 1 && rows <= most_rows) {
+    if (rows >= 1 && rows <= most_rows) {
       k = std::min(out.size(), most_rows + 1 - rows);
       std::copy_n(fitted_.begin() + static_cast<std::ptrdiff_t>(rows - 1), k, out.begin());
     }
-    for (; k < out.size(); ++k) out[k] = cost(rows + k, context);
+    for (; k < out.size(); ++k) out[k] = cost(rows + k);
   }
 
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `loss`: the cost of this probe, in
@@ -138,14 +135,13 @@ class LearnedCurve {
     while ((root + 1) * (root + 1) <= count) ++root;
     return usual_.deviation() / root;
   }
-  /// Sets out[k] to the lowest plausible cost of `plain` + k rows at `context`. It is cost(), unless the row count
-  /// is uncertain. Each half-life then halves the part of the cost above 1. If the cost is neither trusted nor assumed,
-  /// hardly any of that part is left. The result is below 4/5 of the cost of a certain, smaller row count in `out` only
-  /// if cost() is.
-  void optimistic_costs(std::size_t plain, std::size_t context, std::span<Cost> out) const noexcept {
+  /// Sets out[k] to the lowest plausible cost of `plain` + k rows. It is cost(), unless the row count is uncertain.
+  /// Each half-life then halves the part of the cost above 1. If the cost is neither trusted nor assumed, hardly any of
+  /// that part is left. The result is below 4/5 of the cost of a certain, smaller row count in `out` only if cost() is.
+  void optimistic_costs(std::size_t plain, std::span<Cost> out) const noexcept {
     Cost floor = cost_one;
     for (std::size_t k = 0; k < out.size(); ++k) {
-      const Cost expected = out[k] = cost(plain + k, context);
+      const Cost expected = out[k] = cost(plain + k);
       if (uncertain(plain + k))
         out[k] = std::min(expected, std::max(floor, plausible(plain + k, expected)));
       else
@@ -172,7 +168,7 @@ class LearnedCurve {
   void tried(std::size_t rows, std::int64_t instead, std::optional<std::chrono::nanoseconds> time) noexcept {
     const std::int64_t expected = cost(rows);
     const std::int64_t took =
-        time && time->count() > 0 && plain_.count > 0 ? measured_cost(limited_time(*time), fitted_context_) : expected;
+        time && time->count() > 0 && plain_.count > 0 ? measured_cost(limited_time(*time)) : expected;
     const bool confirmed = took >= expected - expected / 4;
     const std::int64_t loss = confirmed ? std::clamp<std::int64_t>(took - instead, 0, cost_one) : 0;
     next_trial_ = passes_ + static_cast<std::uint32_t>(detail::UnitScale::floor(loss * wait_));
@@ -181,12 +177,11 @@ class LearnedCurve {
 
   /// Returns the number of timed passes of 1 to most_rows rows.
   [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
-  /// Returns the number of refits. Costs read from the curve stay valid until this number changes. Between refits, only
-  /// the learned effect of the context moves.
+  /// Returns the number of refits. Costs read from the curve stay valid until this number changes.
   [[nodiscard]] std::uint32_t revision() const noexcept { return revision_; }
 
-  /// Returns the costs at the context of the last fit, as a prior for the next curve of the same engine. The prior has
-  /// the row counts whose cost is trusted or still assumed.
+  /// Returns the costs as a prior for the next curve of the same engine. The prior has the row counts whose cost is
+  /// trusted or still assumed.
   [[nodiscard]] CostPrior prior() const noexcept {
     CostPrior learned;
     for (std::size_t i = 1; i < most_rows; ++i)
@@ -210,9 +205,6 @@ class LearnedCurve {
   static std::uint64_t limited_time(std::chrono::nanoseconds time) noexcept {
     return static_cast<std::uint64_t>(std::min<std::int64_t>(time.count(), std::int64_t{1} << 39));
   }
-  static std::int64_t limited_context(std::size_t context) noexcept {
-    return static_cast<std::int64_t>(std::min<std::uint64_t>(context, std::uint64_t{1} << 32));
-  }
   /// Returns the highest plausible cost of i + 1 rows. A pass that costs more than its rows never pays.
   static std::int64_t most_cost(std::size_t i) noexcept {
     return std::int64_t{cost_one + cost_one / 2} * static_cast<std::int64_t>(std::min<std::size_t>(i, 1023) + 1);
@@ -221,53 +213,31 @@ class LearnedCurve {
     return static_cast<Cost>(std::clamp<std::int64_t>(cost, cost_one, most_cost(i)));
   }
 
-  [[nodiscard]] Cost cost_at(std::size_t rows, std::int64_t distance) const noexcept {
-    if (rows <= 1) return cost_one;
-    const std::size_t i = std::min(rows, most_rows) - 1;
-    const std::uint64_t beyond = std::min<std::size_t>(rows - 1 - i, 1 << 10) * slope_;
-    return bounded(static_cast<std::int64_t>(fitted_[i] + beyond) + rise(rows, distance), rows - 1);
-  }
-  [[nodiscard]] std::int64_t rise(std::size_t rows, std::int64_t distance) const noexcept {
-    return slope_per_row_.rise(row_tokens(rows, distance));
-  }
-  static std::int64_t row_tokens(std::size_t rows, std::int64_t distance) noexcept {
-    return detail::ContextSlope::limited(detail::ContextSlope::limited(distance) *
-                                         static_cast<std::int64_t>(std::min<std::size_t>(rows, 1 << 16) - 1));
-  }
-  /// Returns a time in units of the reference time at this context.
-  [[nodiscard]] std::uint32_t sample_of(std::uint64_t nanoseconds, std::int64_t at) const noexcept {
-    const std::int64_t rise = plain_slope_.rise(detail::ContextSlope::limited(at - reference_context_));
-    const auto factor =
-        static_cast<std::uint64_t>(std::clamp(cost_one + rise, std::int64_t{cost_one} / 4, 4 * std::int64_t{cost_one}));
-    const std::uint64_t here = std::max<std::uint64_t>(1, scaled(reference_, factor));
+  /// Returns a time in units of the reference time.
+  [[nodiscard]] std::uint32_t sample_of(std::uint64_t nanoseconds) const noexcept {
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-        detail::UnitScale::divide(TimeScale::from(nanoseconds), here), least_sample, most_sample));
+        detail::UnitScale::divide(TimeScale::from(nanoseconds), reference_), least_sample, most_sample));
   }
   /// Returns a x b for b in UnitScale, without overflow.
   static std::uint64_t scaled(std::uint64_t a, std::uint64_t b) noexcept {
     return detail::UnitScale::floor(a) * b + detail::UnitScale::multiply(detail::UnitScale::fraction(a), b);
   }
   /// Returns the cost of a pass that took `nanoseconds`. Requires a plain time.
-  [[nodiscard]] std::int64_t measured_cost(std::uint64_t nanoseconds, std::int64_t at) const noexcept {
-    return detail::UnitScale::divide(std::int64_t{sample_of(nanoseconds, at)}, std::int64_t{plain_.value});
+  [[nodiscard]] std::int64_t measured_cost(std::uint64_t nanoseconds) const noexcept {
+    return detail::UnitScale::divide(std::int64_t{sample_of(nanoseconds)}, std::int64_t{plain_.value});
   }
 
-  void learn_plain(std::uint64_t time, std::int64_t at) noexcept {
-    std::uint32_t sample = sample_of(time, at);
+  void learn_plain(std::uint64_t time) noexcept {
+    std::uint32_t sample = sample_of(time);
     if (plain_.count == 0 || sample == least_sample || sample == most_sample) {
       // The first plain time, or one that the reference cannot express.
       if (plain_.count > 0) become_prior(0);
       reference_ = TimeScale::from(time);
-      reference_context_ = at;
       plain_ = {};
       sample = cost_one;
     }
-    if (plain_.count >= 3) {
-      const std::int64_t error = usual_.learn(sample, plain_.value);
-      if (usual_.side(plain_.value, sample) == 0)
-        plain_slope_.learn(detail::ContextSlope::limited(at - plain_.context), error, usual_.deviation());
-    }
-    if (!plain_.add(sample, sample, usual_, at, passes_)) return;
+    if (plain_.count >= 3) usual_.learn(sample, plain_.value);
+    if (!plain_.add(sample, sample, usual_, passes_)) return;
     // The machine is slower or faster. The new plain time becomes the reference, and costs stay.
     reference_ = std::clamp<std::uint64_t>(scaled(reference_, plain_.value), 1, std::uint64_t{1} << 47);
     for (std::uint32_t& one : plain_.samples)
@@ -275,19 +245,13 @@ class LearnedCurve {
     plain_.value = cost_one;
     become_prior(0);
   }
-  void learn_row(std::size_t rows, std::uint64_t took, std::int64_t at) noexcept {
+  void learn_row(std::size_t rows, std::uint64_t took) noexcept {
     const std::size_t i = rows - 1;
     Row& row = rows_[i];
-    const std::int64_t seen = std::clamp<std::int64_t>(measured_cost(took, at), cost_one / 2, most_cost(i));
+    const std::int64_t seen = std::clamp<std::int64_t>(measured_cost(took), cost_one / 2, most_cost(i));
     const auto sample = static_cast<std::uint32_t>(seen);
-    const std::int64_t expected = cost_at(rows, at - fitted_context_);
-    if (row.count >= 3) {
-      const std::int64_t distance = at - row.context;
-      const std::int64_t here = std::max<std::int64_t>(row.value + rise(rows, distance), cost_one / 2);
-      const std::int64_t error = usual_.learn(seen, here);
-      slope_per_row_.learn(detail::ContextSlope::limited(detail::UnitScale::divide(row_tokens(rows, distance), here)),
-                           error, usual_.deviation());
-    }
+    const std::int64_t expected = cost(rows);
+    if (row.count >= 3) usual_.learn(seen, std::max<std::int64_t>(row.value, cost_one / 2));
     const bool old = half_lives(i) > 0;
     if (old && row.trusted && usual_.side(static_cast<std::uint64_t>(expected), sample) < 0) {
       // An old cost far above a new time is doubted: it becomes an assumption, and its samples are forgotten.
@@ -295,7 +259,7 @@ class LearnedCurve {
       assumed_ |= std::uint64_t{1} << i;
       row.count = 0;
     }
-    const bool changed = row.add(sample, static_cast<std::uint32_t>(expected), usual_, at, passes_);
+    const bool changed = row.add(sample, static_cast<std::uint32_t>(expected), usual_, passes_);
     const bool refuted = old && row.count == 2 && (assumed_ >> i & 1) != 0 &&
                          usual_.side(static_cast<std::uint64_t>(expected), row.value) != 0;
     if (changed || refuted) become_prior(i, row.value, expected);
@@ -305,7 +269,7 @@ class LearnedCurve {
   /// other costs above 1 shrink by the same factor, because they were learned under the same conditions. Trials follow
   /// soon.
   void become_prior(std::size_t i, std::int64_t now = cost_one, std::int64_t before = cost_one) noexcept {
-    refit(fitted_context_);
+    refit();
     base_ = fitted_;
     const std::int64_t part = std::max<std::int64_t>(now, cost_one) - cost_one;
     const std::int64_t whole = before - cost_one;
@@ -317,9 +281,8 @@ class LearnedCurve {
       rows_[j] = {};
       rows_[j].seen = seen;
     }
-    plain_slope_ = slope_per_row_ = {};
     wait_ = shortest_wait;
-    refit(fitted_context_);
+    refit();
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
   [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || (assumed_ >> i & 1) != 0; }
@@ -327,16 +290,14 @@ class LearnedCurve {
   [[nodiscard]] std::uint32_t half_lives(std::size_t i) const noexcept {
     return known(i) ? std::min((passes_ - rows_[i].seen) / half_life, 16U) : 16U;
   }
-  void refit(std::int64_t context) noexcept {
+  void refit() noexcept {
     ++revision_;
-    fitted_context_ = context;
     std::array<detail::MeasuredRow, most_rows> measured;  // NOLINT(*-member-init): filled up to `size`
     std::size_t size = 0;
     for (std::size_t i = 1; i < most_rows; ++i) {
       const Row& row = rows_[i];
       if (!row.trusted) continue;
-      measured[size++] = {static_cast<std::int64_t>(i), bounded(row.value + rise(i + 1, context - row.context), i),
-                          row.count, base_[i]};
+      measured[size++] = {static_cast<std::int64_t>(i), bounded(row.value, i), row.count, base_[i]};
     }
     // Without assumed costs, the curve rises from a plain pass. Assumed costs can be too high.
     const bool assumed = assumed_ != 0;
@@ -385,13 +346,9 @@ class LearnedCurve {
   std::array<Cost, most_rows> base_{};  // assumed costs; without a prior, the cost of a plain pass
   std::array<Row, most_rows> rows_{};   // costs
   Row plain_;                           // in units of the reference time
-  std::uint64_t reference_ = 0;         // about the time of a plain pass at reference_context_, in TimeScale
-  std::int64_t reference_context_ = 0;
-  detail::ContextSlope plain_slope_;
-  detail::ContextSlope slope_per_row_;  // cost per row and token of context
+  std::uint64_t reference_ = 0;         // about the time of a plain pass, in TimeScale
   detail::UsualError usual_;
   std::array<Cost, most_rows> fitted_{};
-  std::int64_t fitted_context_ = 0;
   std::uint64_t slope_ = 0;     // cost per row after the last known row
   std::size_t widest_ = 1;      // the largest known row count
   std::uint32_t revision_ = 0;  // number of refits

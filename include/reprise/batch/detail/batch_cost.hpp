@@ -56,7 +56,7 @@ class BatchCost {
     // Larger numbers mean nothing, and would overflow.
     plain.sequences = std::clamp<std::size_t>(plain.sequences, 1, most_sequences);
     plain.rows = std::min(plain.rows, most_sequences << 10);
-    plain.context = !told_ || told_->depends_on_context() ? rounded_context(plain.context) : 0;
+    plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
     const bool same =
         plain.sequences == plain_.sequences && plain.rows == plain_.rows && plain.context == plain_.context;
     if (same && (told_ || learned().revision() == revision_)) return;
@@ -77,8 +77,7 @@ class BatchCost {
     if (sent == std::numeric_limits<Cost>::max()) return sent;  // saturated: the true cost is unknown
     return std::int64_t{sent} - std::int64_t{exact_cost(plain.rows, plain.context)};
   }
-  /// Returns the extra cost of the next pass if it has `rows` rows because of replays, at its exact context. Learned
-  /// costs are those of the prepared context.
+  /// Returns the extra cost of the next pass if it has `rows` rows because of replays, at its exact context.
   [[nodiscard]] std::int64_t exact_replay(std::size_t rows, std::size_t context) const noexcept {
     return std::max<std::int64_t>(0, std::int64_t{exact_cost(rows, context)} - exact_cost(plain_.sequences, context));
   }
@@ -155,18 +154,18 @@ class BatchCost {
   [[nodiscard]] std::size_t trial(std::size_t best) const noexcept {
     if (best == 0 || !learned().uncertain(row_of(best))) return 0;
     for (std::size_t k = 1; k < best; ++k)
-      if (learned().telling(row_of(k), learned().cost(row_of(k), plain_.context))) return k;
+      if (learned().telling(row_of(k), learned().cost(row_of(k)))) return k;
     return best;
   }
-  /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time` at `context`. `instead`: for
+  /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time`. `instead`: for
   /// a trial, the number of drafted rows that would have been sent otherwise. Has no effect if a curve was given, or if
   /// the plain pass does not have exactly one row per sequence.
-  void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time, std::size_t context,
+  void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time,
              std::optional<std::size_t> instead) noexcept {
     if (!learns()) return;
     LearnedCurve& curve = learned_[class_of(plain_.sequences)];
     if (instead) curve.tried(row_of(drafted), costs_[*instead], time);
-    curve.learn(row_of(drafted), drafted == 0, time, context);
+    curve.learn(row_of(drafted), drafted == 0, time);
   }
   /// Returns the curve of batches of about `sequences` sequences.
   [[nodiscard]] const LearnedCurve& learned(std::size_t sequences) const noexcept {
@@ -249,12 +248,10 @@ class BatchCost {
   void read_learned(std::span<Cost> costs, bool optimistic) const noexcept {
     std::array<Cost, LearnedCurve::most_rows + 1> rows;  // NOLINT(*-member-init): filled by the next call
     if (optimistic)
-      learned().optimistic_costs(1, plain_.context, rows);
+      learned().optimistic_costs(1, rows);
     else
-      learned().costs(1, plain_.context, rows);
-    const auto at = [&](std::size_t i) -> std::int64_t {
-      return i < rows.size() ? rows[i] : learned().cost(1 + i, plain_.context);
-    };
+      learned().costs(1, rows);
+    const auto at = [&](std::size_t i) -> std::int64_t { return i < rows.size() ? rows[i] : learned().cost(1 + i); };
     const std::size_t unit = this->unit(plain_.sequences);
     for (std::size_t k = 0; k < costs.size(); ++k) {
       const std::int64_t low = at(k / unit);

@@ -95,12 +95,10 @@ class LearnedCost {
 
   explicit LearnedCost(const LearnedCurve& curve) noexcept : curve_(curve) {}
 
-  [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape.rows, shape.context); }
-  void costs(const PassShape& plain, std::span<Cost> out) const noexcept {
-    curve_.costs(plain.rows, plain.context, out);
-  }
+  [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape.rows); }
+  void costs(const PassShape& plain, std::span<Cost> out) const noexcept { curve_.costs(plain.rows, out); }
   [[nodiscard]] std::uint32_t revision() const noexcept { return curve_.revision(); }
-  [[nodiscard]] static constexpr bool depends_on_context() noexcept { return true; }
+  [[nodiscard]] static constexpr bool depends_on_context() noexcept { return false; }
 
   /// Returns `cost` plus 1/32 of it, to cover the error of learned costs.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
@@ -134,7 +132,7 @@ class LearnedCost {
     const std::span<const Cost> expected = input.costs;
     std::array<Cost, most_nodes + 1> optimistic;  // NOLINT(*-member-init): filled as far as it is read
     const std::span<Cost> plausible = std::span(optimistic).first(expected.size());
-    curve_.optimistic_costs(input.plain_rows, input.context, plausible);
+    curve_.optimistic_costs(input.plain_rows, plausible);
     input.costs = plausible;
     input.allowance = most_rate;
     // Neither the tokens of a sampled draft nor their number may decide what is tried.

@@ -65,7 +65,6 @@ struct LengthInput {
   std::int64_t allowance = most_rate;        ///< upper bound on the extra cost of a pass over a plain one
   Cost rollback = 0;                         ///< extra cost of a pass whose draft is not accepted in full
   bool replayed = false;                     ///< a rejection makes accepted tokens run again; see PassLimits::replayed
-  std::size_t context = 0;                   ///< committed tokens before the pass
   /// true: draft_length() uses chain_length(), unless there are widths, a rollback cost or replayed tokens. The draft
   /// must then be a chain with calibrated probabilities.
   bool planned = false;

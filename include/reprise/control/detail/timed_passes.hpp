@@ -11,20 +11,17 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 
-/// \file The parts of LearnedCurve: the usual error of a time, the effect of the context, and the last samples of a
-/// row count.
+/// \file The parts of LearnedCurve: the usual error of a time, the last samples of a row count, and a fit over rows.
 namespace reprise::inline v0::detail {
 
 /// The usual relative error of a time: how far times are from their expected values.
 class UsualError {
  public:
-  /// Returns the relative error of a sample in UnitScale, clamped to three usual errors, and learns the usual error.
-  /// Requires both numbers below 2^40.
-  std::int64_t learn(std::int64_t sample, std::int64_t value) noexcept {
+  /// Learns from a sample and its expected value. Requires both numbers below 2^40.
+  void learn(std::int64_t sample, std::int64_t value) noexcept {
     const std::int64_t error = UnitScale::divide(sample - value, std::max<std::int64_t>(value, 1));
     const std::int64_t size = std::min(error < 0 ? -error : error, 4 * deviation_);
     deviation_ = std::clamp(deviation_ + (size - deviation_) / memory, least, most);
-    return std::clamp(error, -3 * deviation_, 3 * deviation_);
   }
   /// Returns the mean absolute error, in UnitScale.
   [[nodiscard]] std::int64_t deviation() const noexcept { return deviation_; }
@@ -44,48 +41,6 @@ class UsualError {
   std::int64_t deviation_ = UnitScale::one / 8;
 };
 
-/// The relative rise of a time for each token of context, learned from errors: recursive least squares with one
-/// coefficient. Attention makes every row more expensive as the context grows.
-class ContextSlope {
- public:
-  /// Returns the rise over `distance` tokens, in UnitScale.
-  [[nodiscard]] std::int64_t rise(std::int64_t distance) const noexcept {
-    return rescaled<Scale, UnitScale>(believed_ * distance);
-  }
-  /// Returns false if the rise is 0 over every distance.
-  [[nodiscard]] bool rises() const noexcept { return believed_ != 0; }
-  /// Learns from a time that differs from its expected value by `error`, `distance` tokens away from the context where
-  /// that value was learned. `usual`: the usual error. The slope counts only as far as it stands out from the noise.
-  void learn(std::int64_t distance, std::int64_t error, std::int64_t usual) noexcept {
-    // The expected value follows from the believed part of the slope; the fit needs the error of the whole slope.
-    error -= rescaled<Scale, UnitScale>((slope_ - believed_) * distance);
-    error = std::clamp(error, -UnitScale::one, UnitScale::one);
-    weight_ += distance * distance - weight_ / memory;
-    slope_ = std::clamp(slope_ + rescaled<UnitScale, Scale>(distance * error) / weight_, -steepest, steepest);
-    const std::int64_t size = slope_ < 0 ? -slope_ : slope_;
-    const std::int64_t root = std::int64_t{1} << (std::bit_width(static_cast<std::uint64_t>(weight_)) / 2);
-    const std::int64_t effect =
-        std::min<std::int64_t>(rescaled<Scale, Fixed<28>>(size) * root >> 12, std::int64_t{1} << 24);
-    const std::int64_t noise = std::min<std::int64_t>(4 * usual, std::int64_t{1} << 24);
-    believed_ = effect <= noise ? 0 : slope_ / 256 * (256 - noise * noise * 256 / (effect * effect));
-  }
-  /// Returns a distance, limited to a size at which no product overflows.
-  [[nodiscard]] static std::int64_t limited(std::int64_t distance) noexcept {
-    return std::clamp(distance, -farthest, farthest);
-  }
-
- private:
-  using Scale = Fixed<36>;
-  static constexpr std::int64_t farthest = std::int64_t{1} << 20;  // tokens
-  static constexpr std::int64_t steepest = Scale::one / 512;       // twice the time after 512 tokens
-  static constexpr std::int64_t memory = 1024;                     // number of errors in the fit
-  static constexpr std::int64_t prior = std::int64_t{1} << 20;     // weight of slope 0: one error at 1,024 tokens
-
-  std::int64_t slope_ = 0;
-  std::int64_t believed_ = 0;
-  std::int64_t weight_ = prior;
-};
-
 /// The last samples of a row count. A sample is a time in units of the curve's reference time.
 ///
 /// With up to eight samples, the value is the mean of those near their lower median, because passes are often
@@ -97,19 +52,16 @@ struct RecentSamples {
 
   std::array<std::uint32_t, ring> samples{};
   std::uint32_t value = 0;
-  std::uint32_t count = 0;   // number of samples in the value
-  std::uint32_t next = 0;    // number of samples ever added
-  std::uint32_t seen = 0;    // pass number of the last sample
-  std::int64_t context = 0;  // mean context of the samples
-  bool trusted = false;      // there are two samples, or the only one is not far above its expected value
+  std::uint32_t count = 0;  // number of samples in the value
+  std::uint32_t next = 0;   // number of samples ever added
+  std::uint32_t seen = 0;   // pass number of the last sample
+  bool trusted = false;     // there are two samples, or the only one is not far above its expected value
 
-  /// Adds a sample above 0 from pass number `pass` at context `at`. `expected`: the value before the first sample.
-  /// Returns true if the value starts again.
-  bool add(std::uint32_t sample, std::uint32_t expected, const UsualError& usual, std::int64_t at,
-           std::uint32_t pass) noexcept {
+  /// Adds a sample above 0 from pass number `pass`. `expected`: the value before the first sample. Returns true if the
+  /// value starts again.
+  bool add(std::uint32_t sample, std::uint32_t expected, const UsualError& usual, std::uint32_t pass) noexcept {
     samples[next++ % ring] = sample;
     count = std::min(count + 1, memory);
-    context += (at - context) / static_cast<std::int64_t>(count);
     trusted = count > 1 || (sample / 2 <= expected && expected / 2 <= sample);
     if (trusted) seen = pass;
     if (count == 1) {
@@ -119,10 +71,7 @@ struct RecentSamples {
     const int side = usual.side(value, sample);
     const bool changed =
         count > 3 && side != 0 && side == usual.side(value, last(1)) && side == usual.side(value, last(2));
-    if (changed) {
-      count = 3;
-      context = at;
-    }
+    if (changed) count = 3;
     const std::int64_t recent = mean(usual);
     const std::int64_t error = UnitScale::multiply(std::int64_t{value}, usual.deviation());
     if (count <= ring || recent > value + 2 * error || recent < value - 2 * error) {
