@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/testing/random.hpp"
 #include "support/learned_curves.hpp"
 #include "support/simulated_decoding.hpp"
@@ -22,6 +23,7 @@ using testing::after;
 using testing::cost;
 using testing::exactly;
 using testing::noisy_time;
+using testing::SimulatedEngine;
 
 TEST(LearnedCurve, IsTheDefaultCurveAtFirst) {
   const LearnedCurve curve;
@@ -152,6 +154,30 @@ TEST(LearnedCurve, WaitsAfterATryInProportionToItsLoss) {
   EXPECT_EQ(wait_after(20), 384U) << "the longest wait, whatever the loss";
   EXPECT_EQ(wait_after(1), 0U);
   EXPECT_EQ(wait_after(2), 192U) << "a surprise begins anew";
+}
+
+TEST(LearnedCurve, TriesEveryRowCountInTurn) {
+  // Four rows run on a faster kernel. Three slow passes in a row hide the cost of one row count.
+  constexpr std::array<double, 8> costs = {1, 2, 2.96, 2.08, 3, 3.93, 4.84, 3.93};
+  const SimulatedEngine engine{"", [&](std::size_t rows) { return costs[rows - 1]; }};
+  std::array<std::uint32_t, 8> sums{};  // each node is accepted with a probability of 0.9
+  for (std::size_t k = 1; k < sums.size(); ++k) sums[k] = sums[k - 1] + cost_one * 9 / 10;
+  for (std::size_t hidden = 4; hidden <= 8; ++hidden) {
+    testing::Random random(hidden);
+    LearnedCurve curve = after({}, 3000, engine, 8);
+    for (int i = 0; i < 3; ++i) curve.learn(hidden, false, exactly(12));
+    ASSERT_GT(cost(curve, hidden), 1.3 * costs[hidden - 1]) << hidden;
+    for (int pass = 0; pass < 12'000; ++pass) {  // all are plain or trials
+      std::array<Cost, 8> expected{};
+      curve.costs(1, expected);
+      const auto trial = detail::LearnedCost(curve).trial(DraftKind::ordered, {.sums = sums, .costs = expected});
+      const std::size_t rows = 1 + (trial ? trial->nodes : 0);
+      const std::chrono::nanoseconds time = noisy_time(engine.cost(rows), random);
+      if (trial) curve.tried(rows, cost_one, time);
+      curve.learn(rows, rows == 1, time);
+    }
+    EXPECT_NEAR(cost(curve, hidden) / costs[hidden - 1], 1, 0.2) << hidden;
+  }
 }
 
 TEST(LearnedCurve, LearnsCostsThatFall) {

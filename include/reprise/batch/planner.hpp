@@ -74,7 +74,7 @@ namespace reprise::inline v0 {
 /// changes with each pass.
 ///
 /// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 1.4
-/// KB of counts, 62 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
+/// KB of counts, 55 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
 /// 2 bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
   using Rate = detail::Rate;

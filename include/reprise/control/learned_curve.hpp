@@ -20,8 +20,8 @@ namespace reprise::inline v0 {
 /// The cost curve of one engine, learned from the times of its passes. CostControl learns it from passes of one
 /// sequence; BatchPlanner keeps one curve for each range of batch sizes. docs/decisions/0011 explains the design.
 ///
-///  * Samples: the plain pass keeps its last samples in units of a reference time, and each row count keeps its last
-///    samples in units of the plain time. So no old sample outlives the new ones, and no single sample is believed.
+///  * Samples: the plain pass keeps its last times, and each row count its last costs: times in units of the plain
+///    time. So no old sample outlives the new ones, and no single sample is believed.
 ///  * Bounds: a cost of n rows lies between 1 and 1.5 n. A pass that costs more than n never pays.
 ///  * Assumed costs: RowFit smooths the costs, or their differences from the costs of a CostPrior. It moves no cost
 ///    further than the error of its samples. An assumed row count without samples costs its assumed cost plus the
@@ -31,10 +31,11 @@ namespace reprise::inline v0 {
 ///    continues with the mean slope over the upper half of the rows, without the step to the second row. The mean
 ///    includes four rows of a low slope, so that lengths that were never sent are tried.
 ///  * Trials: a cost without a sample in the last 128 passes is uncertain. Each 128 passes then halve the part above 1
-///    that is believed, and optimistic_costs() returns the lowest plausible costs. The wait after a trial is in
-///    proportion to its loss, at most 384 passes.
+///    that is believed, and optimistic_costs() returns the lowest plausible costs. Each sample that confirms an old
+///    cost doubles that number of passes, up to 2,048, so that all row counts are tried in turn. The wait after a trial
+///    is in proportion to its loss, at most 384 passes.
 ///
-/// The curve uses integers only, takes 4.8 KB and never allocates. learn() refits the curve after each of the first 512
+/// The curve uses integers only, takes 4.3 KB and never allocates. learn() refits the curve after each of the first 512
 /// times, after each change, and after every sixteenth time. Threads: one at a time.
 class LearnedCurve {
  public:
@@ -66,9 +67,9 @@ class LearnedCurve {
     }
     if (!timed_ || rows == 0 || rows > most_rows) return;
     ++passes_;
-    const std::uint64_t time = limited_time(*measured);
+    const std::int64_t time = limited_time(*measured);
     if (plain) {
-      learn_plain(std::max<std::uint64_t>(1, detail::UnitScale::divide(time, cost(rows))));
+      learn_plain(std::max<std::int64_t>(1, detail::UnitScale::divide(time, std::int64_t{cost(rows)})));
     } else if (plain_.count > 0) {
       learn_row(rows, time);
     }
@@ -114,8 +115,8 @@ class LearnedCurve {
         {3, plain_.count < 2 ? 0 : 2 * widest_, passes_ / 32, static_cast<std::size_t>(std::bit_width(assumed_))});
   }
 
-  /// Returns true if the cost of a row count is uncertain: neither trusted nor assumed, or not timed for 128 timed
-  /// passes. Returns false for fewer than 2 rows and more than most_rows.
+  /// Returns true if the cost of a row count is uncertain: neither trusted nor assumed, or not timed for 128 to 2,048
+  /// timed passes. Returns false for fewer than 2 rows and more than most_rows.
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     return rows >= 2 && rows <= most_rows && half_lives(rows - 1) > 0;
   }
@@ -157,9 +158,10 @@ class LearnedCurve {
   [[nodiscard]] bool may_try() const noexcept {
     return timed_ && passes_ % 8 == 0 && plain_.count > 0 && passes_ >= next_trial_;
   }
-  /// Returns true if a trial can show that `cost`, the expected cost of a row count, is far too high.
+  /// Returns true if a trial can show that `cost`, the expected cost of a row count, is far too high. Only a row count
+  /// up to the largest known one counts.
   [[nodiscard]] bool telling(std::size_t rows, Cost cost) const noexcept {
-    return uncertain(rows) && known(rows - 1) && plausible(rows, cost) < cost - cost / 4;
+    return uncertain(rows) && rows <= widest_ && plausible(rows, cost) < cost - cost / 4;
   }
   /// Records that a pass of `rows` rows, which took `time`, was a trial. Without a time, it counts as if it had taken
   /// the expected one. `instead`: the cost of the pass that would have run otherwise. If the time confirms the expected
@@ -190,20 +192,17 @@ class LearnedCurve {
   }
 
  private:
-  using Row = detail::RecentSamples;
-  using TimeScale = detail::Fixed<8>;                  // nanoseconds in steps of 2^-8
+  using Row = detail::RecentSamples<std::uint32_t>;
   static constexpr std::uint32_t half_life = 128;      // passes that halve the believed part of a high cost
   static constexpr std::uint32_t shortest_wait = 192;  // passes after a trial that loses a plain pass or more
   static constexpr std::uint32_t longest_wait = 384;   // the same after several confirmations
-  static constexpr std::uint32_t least_sample = cost_one / 256;
-  static constexpr std::uint32_t most_sample = cost_one * 4096;
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
   static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the given slope counts as
 
   /// Returns a time above 0 in nanoseconds, at most nine minutes.
-  static std::uint64_t limited_time(std::chrono::nanoseconds time) noexcept {
-    return static_cast<std::uint64_t>(std::min<std::int64_t>(time.count(), std::int64_t{1} << 39));
+  static std::int64_t limited_time(std::chrono::nanoseconds time) noexcept {
+    return std::min<std::int64_t>(time.count(), std::int64_t{1} << 39);
   }
   /// Returns the highest plausible cost of i + 1 rows. A pass that costs more than its rows never pays.
   static std::int64_t most_cost(std::size_t i) noexcept {
@@ -213,39 +212,16 @@ class LearnedCurve {
     return static_cast<Cost>(std::clamp<std::int64_t>(cost, cost_one, most_cost(i)));
   }
 
-  /// Returns a time in units of the reference time.
-  [[nodiscard]] std::uint32_t sample_of(std::uint64_t nanoseconds) const noexcept {
-    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-        detail::UnitScale::divide(TimeScale::from(nanoseconds), reference_), least_sample, most_sample));
-  }
-  /// Returns a x b for b in UnitScale, without overflow.
-  static std::uint64_t scaled(std::uint64_t a, std::uint64_t b) noexcept {
-    return detail::UnitScale::floor(a) * b + detail::UnitScale::multiply(detail::UnitScale::fraction(a), b);
-  }
   /// Returns the cost of a pass that took `nanoseconds`. Requires a plain time.
-  [[nodiscard]] std::int64_t measured_cost(std::uint64_t nanoseconds) const noexcept {
-    return detail::UnitScale::divide(std::int64_t{sample_of(nanoseconds)}, std::int64_t{plain_.value});
+  [[nodiscard]] std::int64_t measured_cost(std::int64_t nanoseconds) const noexcept {
+    return detail::UnitScale::divide(nanoseconds, plain_.value);
   }
 
-  void learn_plain(std::uint64_t time) noexcept {
-    std::uint32_t sample = sample_of(time);
-    if (plain_.count == 0 || sample == least_sample || sample == most_sample) {
-      // The first plain time, or one that the reference cannot express.
-      if (plain_.count > 0) become_prior(0);
-      reference_ = TimeScale::from(time);
-      plain_ = {};
-      sample = cost_one;
-    }
-    if (plain_.count >= 3) usual_.learn(sample, plain_.value);
-    if (!plain_.add(sample, sample, usual_, passes_)) return;
-    // The machine is slower or faster. The new plain time becomes the reference, and costs stay.
-    reference_ = std::clamp<std::uint64_t>(scaled(reference_, plain_.value), 1, std::uint64_t{1} << 47);
-    for (std::uint32_t& one : plain_.samples)
-      one = static_cast<std::uint32_t>(detail::UnitScale::divide(std::uint64_t{one}, std::uint64_t{plain_.value}));
-    plain_.value = cost_one;
-    become_prior(0);
+  void learn_plain(std::int64_t time) noexcept {
+    if (plain_.count >= 3) usual_.learn(time, plain_.value);
+    if (plain_.add(time, time, usual_, passes_)) become_prior(0);  // the machine is slower or faster, and costs stay
   }
-  void learn_row(std::size_t rows, std::uint64_t took) noexcept {
+  void learn_row(std::size_t rows, std::int64_t took) noexcept {
     const std::size_t i = rows - 1;
     Row& row = rows_[i];
     const std::int64_t seen = std::clamp<std::int64_t>(measured_cost(took), cost_one / 2, most_cost(i));
@@ -253,15 +229,15 @@ class LearnedCurve {
     const std::int64_t expected = cost(rows);
     if (row.count >= 3) usual_.learn(seen, std::max<std::int64_t>(row.value, cost_one / 2));
     const bool old = half_lives(i) > 0;
-    if (old && row.trusted && usual_.side(static_cast<std::uint64_t>(expected), sample) < 0) {
+    if (old && row.trusted && usual_.side(expected, sample) < 0) {
       // An old cost far above a new time is doubted: it becomes an assumption, and its samples are forgotten.
       base_ = fitted_;
       assumed_ |= std::uint64_t{1} << i;
       row.count = 0;
     }
+    if (old) row.patience = usual_.side(expected, sample) == 0 ? std::min(row.patience + 1, Row::most_patience) : 0;
     const bool changed = row.add(sample, static_cast<std::uint32_t>(expected), usual_, passes_);
-    const bool refuted = old && row.count == 2 && (assumed_ >> i & 1) != 0 &&
-                         usual_.side(static_cast<std::uint64_t>(expected), row.value) != 0;
+    const bool refuted = old && row.count == 2 && (assumed_ >> i & 1) != 0 && usual_.side(expected, row.value) != 0;
     if (changed || refuted) become_prior(i, row.value, expected);
   }
   /// Makes the fitted costs the assumed costs, and forgets all samples except those of i + 1 rows and the plain ones:
@@ -288,7 +264,7 @@ class LearnedCurve {
   [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || (assumed_ >> i & 1) != 0; }
   /// Returns how often the part of the cost of i + 1 rows above 1 has been halved: 16 times if it is unknown.
   [[nodiscard]] std::uint32_t half_lives(std::size_t i) const noexcept {
-    return known(i) ? std::min((passes_ - rows_[i].seen) / half_life, 16U) : 16U;
+    return known(i) ? std::min((passes_ - rows_[i].seen) / (half_life << rows_[i].patience), 16U) : 16U;
   }
   void refit() noexcept {
     ++revision_;
@@ -345,8 +321,7 @@ class LearnedCurve {
   std::uint64_t assumed_ = 0;           // bit i: a cost is assumed for i + 1 rows
   std::array<Cost, most_rows> base_{};  // assumed costs; without a prior, the cost of a plain pass
   std::array<Row, most_rows> rows_{};   // costs
-  Row plain_;                           // in units of the reference time
-  std::uint64_t reference_ = 0;         // about the time of a plain pass, in TimeScale
+  detail::RecentSamples<std::int64_t> plain_;
   detail::UsualError usual_;
   std::array<Cost, most_rows> fitted_{};
   std::uint64_t slope_ = 0;     // cost per row after the last known row

@@ -34,7 +34,7 @@ namespace reprise::inline v0::detail {
 ///
 /// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows, but
 /// at least 1. The quotient is rounded down to a power of two. In batches of 8 or more, the curve thus reaches up to
-/// about 8 drafted rows for each sequence. Memory: 4.8 KB for each power of two up to 4,096 sequences, and 12 bytes
+/// about 8 drafted rows for each sequence. Memory: 4.3 KB for each power of two up to 4,096 sequences, and 12 bytes
 /// for each of `most` drafted rows. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:

@@ -27,8 +27,8 @@ class UsualError {
   [[nodiscard]] std::int64_t deviation() const noexcept { return deviation_; }
   /// Returns 1 if `sample` is far above `value`, -1 if it is far below, and 0 otherwise. Noise alone hardly ever causes
   /// a factor of 1.5 or of four usual errors.
-  [[nodiscard]] int side(std::uint64_t value, std::uint64_t sample) const noexcept {
-    const auto band = static_cast<std::uint64_t>(UnitScale::one + std::max(UnitScale::one / 2, 4 * deviation_));
+  [[nodiscard]] int side(std::int64_t value, std::int64_t sample) const noexcept {
+    const std::int64_t band = UnitScale::one + std::max(UnitScale::one / 2, 4 * deviation_);
     if (UnitScale::from(sample) > value * band) return 1;
     return sample * band < UnitScale::from(value) ? -1 : 0;
   }
@@ -41,25 +41,28 @@ class UsualError {
   std::int64_t deviation_ = UnitScale::one / 8;
 };
 
-/// The last samples of a row count. A sample is a time in units of the curve's reference time.
+/// The last samples of the plain pass (times in nanoseconds), or of a row count (costs).
 ///
 /// With up to eight samples, the value is the mean of those near their lower median, because passes are often
 /// accidentally slow but hardly ever fast. After that, it is a mean of up to 64 samples, unless the last eight
 /// contradict it. If the last three are all far above or all far below it, the value starts again from them.
+template <class Sample>
 struct RecentSamples {
   static constexpr std::uint32_t ring = 8;
   static constexpr std::uint32_t memory = 64;  // maximum number of samples averaged
+  static constexpr std::uint32_t most_patience = 4;
 
-  std::array<std::uint32_t, ring> samples{};
-  std::uint32_t value = 0;
-  std::uint32_t count = 0;  // number of samples in the value
-  std::uint32_t next = 0;   // number of samples ever added
-  std::uint32_t seen = 0;   // pass number of the last sample
-  bool trusted = false;     // there are two samples, or the only one is not far above its expected value
+  std::array<Sample, ring> samples{};
+  Sample value = 0;
+  std::uint32_t count = 0;     // number of samples in the value
+  std::uint32_t next = 0;      // number of samples ever added
+  std::uint32_t seen = 0;      // pass number of the last sample
+  std::uint32_t patience = 0;  // how often a sample confirmed a value that was old, at most `most_patience`
+  bool trusted = false;        // there are two samples, or the only one is not far above its expected value
 
   /// Adds a sample above 0 from pass number `pass`. `expected`: the value before the first sample. Returns true if the
   /// value starts again.
-  bool add(std::uint32_t sample, std::uint32_t expected, const UsualError& usual, std::uint32_t pass) noexcept {
+  bool add(Sample sample, Sample expected, const UsualError& usual, std::uint32_t pass) noexcept {
     samples[next++ % ring] = sample;
     count = std::min(count + 1, memory);
     trusted = count > 1 || (sample / 2 <= expected && expected / 2 <= sample);
@@ -73,32 +76,33 @@ struct RecentSamples {
         count > 3 && side != 0 && side == usual.side(value, last(1)) && side == usual.side(value, last(2));
     if (changed) count = 3;
     const std::int64_t recent = mean(usual);
-    const std::int64_t error = UnitScale::multiply(std::int64_t{value}, usual.deviation());
-    if (count <= ring || recent > value + 2 * error || recent < value - 2 * error) {
-      value = static_cast<std::uint32_t>(recent);
+    const std::int64_t before = value;
+    const std::int64_t error = UnitScale::multiply(before, usual.deviation());
+    if (count <= ring || recent > before + 2 * error || recent < before - 2 * error) {
+      value = static_cast<Sample>(recent);
       count = std::min(count, ring);
     } else {
-      value = static_cast<std::uint32_t>(value + std::clamp(std::int64_t{sample} - value, -3 * error, 3 * error) /
-                                                     std::int64_t{count});
+      const std::int64_t step = std::clamp(std::int64_t{sample} - before, -3 * error, 3 * error);
+      value = static_cast<Sample>(before + step / std::int64_t{count});
     }
     return changed;
   }
 
  private:
   /// Returns the sample before the last `age` ones.
-  [[nodiscard]] std::uint32_t last(std::uint32_t age) const noexcept { return samples[(next - 1 - age) % ring]; }
+  [[nodiscard]] Sample last(std::uint32_t age) const noexcept { return samples[(next - 1 - age) % ring]; }
   /// Returns the mean of the last samples that are near their lower median.
-  [[nodiscard]] std::uint32_t mean(const UsualError& usual) const noexcept {
+  [[nodiscard]] std::int64_t mean(const UsualError& usual) const noexcept {
     const std::uint32_t size = std::min(count, ring);
-    std::array<std::uint32_t, ring> sorted;  // NOLINT(*-member-init): filled as far as it is read
+    std::array<Sample, ring> sorted;  // NOLINT(*-member-init): filled as far as it is read
     for (std::uint32_t i = 0; i < size; ++i) sorted[i] = last(i);
     std::sort(sorted.begin(), sorted.begin() + size);
-    const std::uint32_t median = sorted[(size - 1) / 2];
-    std::uint64_t sum = 0;
-    std::uint64_t near = 0;
+    const Sample median = sorted[(size - 1) / 2];
+    std::int64_t sum = 0;
+    std::int64_t near = 0;
     for (std::uint32_t i = 0; i < size; ++i)
       if (usual.side(median, sorted[i]) == 0) sum += sorted[i], ++near;
-    return static_cast<std::uint32_t>(sum / near);
+    return sum / near;
   }
 };
 
