@@ -214,8 +214,9 @@ class VerifierRuns {
     std::string end = "commit(" + std::to_string(rows.size()) + ')';
     if (pass.step.tree) end = "commit_rows(" + listed(rows) + ')';
     if (restored) end = "restore(" + std::to_string(pass.take) + ')';
-    const bool special = pass.draft.batch.size() > 1 || pass.saves || pass.step.twice || pass.step.fail;
-    run.trace.add(described(pass, end), !special);
+    const bool plain =
+        pass.draft.batch.size() == 1 && pass.take == 1 && !pass.saves && !pass.step.twice && !pass.step.fail;
+    run.trace.add(described(pass, end), plain);
     if (pass.step.fail) provoke(run, pass);
     if (pass.step.twice)
       if (auto difference = read(run, pass, " (the void run)")) return difference;
