@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/detail/check_refinements.hpp"
+#include "reprise/testing/check_verifier.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/testing/check_verifier.hpp"
 #include "support/scripted_verifier.hpp"
 #include "support/walking_scripted_verifier.hpp"
 

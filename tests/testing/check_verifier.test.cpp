@@ -234,6 +234,10 @@ TEST(CheckVerifier, ShowsAShortWayToSeeADifference) {
   EXPECT_THAT(message, HasSubstr("plain decoding gives"));
   EXPECT_THAT(message, HasSubstr("verify({"));
   EXPECT_LT(std::count(message.begin(), message.end(), '{'), 12) << message;
+  const Report refused = check_toy({.keeps_the_anchor = true});
+  EXPECT_THAT(refused.find("the first pick refused, nothing committed")->message, HasSubstr("and commit(0)"));
+  const Report truncated = check_toy({.truncates_one_short = true});
+  EXPECT_THAT(truncated.find("truncate(), then the same again")->message, HasSubstr("truncate(4), 1 plain pass"));
 }
 TEST(CheckVerifier, SaysWhatItCouldNotCheck) {
   struct Bare {

@@ -27,9 +27,7 @@ struct Statistics {
     std::uint64_t accepted = 0;
 
     /// Returns accepted / sent; 0 if nothing was sent.
-    [[nodiscard]] double acceptance_rate() const noexcept {
-      return sent == 0 ? 0.0 : static_cast<double>(accepted) / static_cast<double>(sent);
-    }
+    [[nodiscard]] double acceptance_rate() const noexcept { return ratio(accepted, sent); }
     Sent& operator+=(const Sent& other) noexcept {
       sent += other.sent;
       accepted += other.accepted;
@@ -49,9 +47,7 @@ struct Statistics {
       nanoseconds += static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
     }
     /// Returns the mean in nanoseconds; 0 if there are no measurements.
-    [[nodiscard]] double mean() const noexcept {
-      return count == 0 ? 0.0 : static_cast<double>(nanoseconds) / static_cast<double>(count);
-    }
+    [[nodiscard]] double mean() const noexcept { return ratio(nanoseconds, count); }
     Time& operator+=(const Time& other) noexcept {
       count += other.count;
       nanoseconds += other.nanoseconds;

@@ -20,7 +20,6 @@
 #include "reprise/core/verifier.hpp"
 #include "reprise/testing/detail/answers.hpp"
 #include "reprise/testing/detail/probe_text.hpp"
-#include "reprise/testing/detail/verifier_trace.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
 
@@ -60,13 +59,14 @@ struct BatchPart {
   Step step = {};
   bool absent = false;     ///< the sequence is not in this pass
   bool cancelled = false;  ///< the sequence's rows in this pass are never committed
-  bool leaves = false;     ///< cancelled, and the sequence never returns
+  bool leaves = false;     ///< the sequence never returns
 };
 
 template <class Make>
 class BatchRuns {
   using Server = std::remove_cvref_t<std::invoke_result_t<Make&>>;
   static_assert(BatchServer<Server>, "make_server() has to give a BatchServer");
+  static constexpr bool can_leave = requires(Server & server) { server.leave(std::size_t{}); };
 
  public:
   BatchRuns(Make& make, std::span<const std::vector<Token>> prompts, const BatchCheck& check)
@@ -75,99 +75,68 @@ class BatchRuns {
   }
 
   Report run() {
-    begin("V2", "each sequence in passes of its own");
-    if (!decode_plainly()) return std::move(report_);
-    try_drafts();
-    try_absence();
-    try_leaving();
-    if (check_.capabilities.max_leaves > 1) try_trees();
-    try_all_mixed();
+    report_.begin("V2", "each sequence in passes of its own");
+    if (decode_plainly()) {
+      try_drafts();
+      try_absence();
+      if (trees()) try_trees();
+      try_all_mixed();
+    }
     return std::move(report_);
   }
 
  private:
-  static BatchPart drafts(std::size_t right, std::size_t wrong) {
-    BatchPart part;
-    part.step.right = right;
-    part.step.wrong = wrong;
-    return part;
-  }
-  static BatchPart tree(std::size_t right, std::size_t siblings, std::size_t tail, std::uint64_t order) {
-    BatchPart part = drafts(right, 0);
-    part.step.siblings = siblings;
-    part.step.tail = tail;
-    part.step.order = order;
-    return part;
-  }
-  static BatchPart absent(BatchPart part, bool is_absent) {
-    part.absent = is_absent;
-    return part;
-  }
-  void begin(const char* clause, const char* what) { report_.begin(clause, what); }
-  void skip(const char* why) { report_.skip(why); }
-  void note(const Difference& difference) { report_.note(difference.message, difference.near_tie); }
+  [[nodiscard]] bool trees() const noexcept { return check_.capabilities.max_leaves > 1; }
 
   void try_drafts() {
     const std::size_t k = check_.max_draft;
-    begin("V2", "all sequences in a pass, without drafts");
-    for (const std::uint64_t order : {0U, 1U, 2U}) attempt([](std::size_t, std::size_t) { return BatchPart{}; }, order);
-    begin("V2", "right drafts of different lengths");
+    report_.begin("V2", "all sequences in a pass, without drafts");
+    for (const std::uint64_t order : {0U, 1U, 2U}) attempt(order, [](std::size_t, std::size_t) { return BatchPart{}; });
+    report_.begin("V2", "right drafts of different lengths");
     for (const std::uint64_t order : {0U, 1U, 2U})
-      attempt([&](std::size_t round, std::size_t s) { return drafts((round + s) % (k + 1), 0); }, order);
-    begin("V4", "wrong drafts of some are rolled back");
-    attempt([&](std::size_t round, std::size_t s) { return drafts(0, (round + s) % 3 == 0 ? k : 0); }, 0);
-    attempt([&](std::size_t round, std::size_t s) { return drafts((round + s) % 3, (round * s) % 3); }, 2);
+      attempt(order, [&](std::size_t round, std::size_t s) { return BatchPart{{(round + s) % (k + 1)}}; });
+    report_.begin("V4", "wrong drafts of some are rolled back");
+    attempt(0, [&](std::size_t round, std::size_t s) { return BatchPart{{0, (round + s) % 3 == 0 ? k : 0}}; });
+    attempt(2, [&](std::size_t round, std::size_t s) { return BatchPart{{(round + s) % 3, (round * s) % 3}}; });
   }
   void try_absence() {
-    begin("V2", "some sequences are not in the pass");
-    attempt([&](std::size_t round, std::size_t s) { return absent(drafts(s % 3, 1), (round + s) % 3 == 0); }, 0);
-    attempt([&](std::size_t round, std::size_t s) { return absent(drafts(s % 3, 1), round % texts_.size() != s); }, 0);
-  }
-  void try_leaving() {
     const std::size_t k = check_.max_draft;
-    begin("V5", "a part that is never committed, then the same again");
-    attempt(
-        [&](std::size_t round, std::size_t s) {
-          BatchPart part = drafts((round + s) % (k + 1), 1);
-          part.cancelled = (round + s) % 4 == 0;
-          return part;
-        },
-        0);
-    begin("V5", "a sequence leaves, the others go on");
-    if constexpr (requires(Server & server) { server.leave(std::size_t{}); })
-      attempt(
-          [&](std::size_t round, std::size_t s) {
-            BatchPart part = drafts((round + s) % (k + 1), 1);
-            part.leaves = round == 1 + s && s % 2 == 0 && s + 1 < texts_.size();
-            part.cancelled = part.leaves;
-            return part;
-          },
-          0);
-    else
-      skip("the server has no leave(sequence)");
+    report_.begin("V2", "some sequences are not in the pass");
+    attempt(0, [&](std::size_t round, std::size_t s) { return BatchPart{{s % 3, 1}, (round + s) % 3 == 0}; });
+    attempt(0, [&](std::size_t round, std::size_t s) { return BatchPart{{s % 3, 1}, round % texts_.size() != s}; });
+    report_.begin("V5", "a part that is never committed, then the same again");
+    attempt(0, [&](std::size_t round, std::size_t s) {
+      return BatchPart{.step = {(round + s) % (k + 1), 1}, .cancelled = (round + s) % 4 == 0};
+    });
+    report_.begin("V5", "a sequence leaves, the others go on");
+    if constexpr (!can_leave) return report_.skip("the server has no leave(sequence)");
+    attempt(0, [&](std::size_t round, std::size_t s) {
+      const bool leaves = round == 1 + s && s % 2 == 0 && s + 1 < texts_.size();
+      return BatchPart{.step = {(round + s) % (k + 1), 1}, .leaves = leaves};
+    });
   }
   void try_trees() {
     const std::size_t k = check_.max_draft;
-    begin("V6", "trees of different forms");
+    report_.begin("V6", "trees of different forms");
     for (const std::uint64_t order : {0U, 1U, 2U})
-      attempt([&](std::size_t round, std::size_t s) { return tree((round + s) % (k + 1), round % 3, s % 3, round); },
-              order);
+      attempt(order, [&](std::size_t round, std::size_t s) {
+        return BatchPart{tree_step((round + s) % (k + 1), round % 3, s % 3, round)};
+      });
   }
   void try_all_mixed() {
     const std::size_t k = check_.max_draft;
-    begin("V1-V8", "everything mixed");
+    report_.begin("V1-V8", "everything mixed");
     for (std::size_t i = 0; i < check_.mixed_runs; ++i)
-      attempt(
-          [&](std::size_t round, std::size_t s) {
-            Random random(check_.seed ^ mix(round * 131 + s * 7 + i * 1009));
-            BatchPart part = drafts(random.below(k + 1), random.below(k + 1));
-            if (check_.capabilities.max_leaves > 1 && random.chance(40))
-              part = tree(random.below(k + 1), random.below(3), random.below(3), random.below(9));
-            if (random.chance(20)) part.step.take = 1 + random.below(k + 1);
-            part.cancelled = random.chance(15);
-            return absent(part, random.chance(20));
-          },
-          2 + i);
+      attempt(2 + i, [&](std::size_t round, std::size_t s) {
+        Random random(check_.seed ^ mix(round * 131 + s * 7 + i * 1009));
+        BatchPart part{{random.below(k + 1), random.below(k + 1)}};
+        if (trees() && random.chance(40))
+          part.step = tree_step(random.below(k + 1), random.below(3), random.below(3), random.below(9));
+        if (random.chance(20)) part.step.take = 1 + random.below(k + 1);
+        part.cancelled = random.chance(15);
+        part.absent = random.chance(20);
+        return part;
+      });
   }
 
   bool decode_plainly() {
@@ -176,10 +145,11 @@ class BatchRuns {
       for (std::size_t p = 0; p < check_.tokens; ++p) {
         const SequencePass alone{s, texts_[s].before(p, 1), 0, {}, texts_[s].prompt() + p};
         auto&& answer = server.verify(std::span(&alone, 1));
-        if (!succeeded(answer)) return note({"verify() failed"}), false;
-        const auto token = static_cast<Token>(unwrapped(answer)[0][0]);
+        auto* picks = value_in(answer);
+        if (picks == nullptr) return report_.note("verify() failed"), false;
+        const auto token = static_cast<Token>((*picks)[0][0]);
         const std::size_t row = 0;
-        if (!keep(server, s, std::span(&row, 1))) return note({"commit() failed"}), false;
+        if (!keep(server, s, std::span(&row, 1))) return report_.note("commit() failed"), false;
         texts_[s].push_back(token);
         ++report_.findings.back().checks;
       }
@@ -187,16 +157,15 @@ class BatchRuns {
     return true;
   }
 
-  /// Runs all sequences. Repeats a failed run with one sequence, then with pairs, to report one or two sequences that
-  /// fail without the others.
+  /// Runs all sequences, with the parts that `choose(round, sequence)` returns. Repeats a failed run with one sequence,
+  /// then with pairs, to report one or two sequences that fail without the others.
   template <class Choose>
-  void attempt(const Choose& choose, std::uint64_t order) {
+  void attempt(std::uint64_t order, const Choose& choose) {
     std::vector<bool> present(texts_.size(), true);
-    std::size_t failed = 0;
-    auto difference = follow(choose, order, present, failed, report_.findings.back().checks);
+    std::size_t first = 0;
+    auto difference = follow(choose, order, present, first, report_.findings.back().checks);
     if (!difference) return;
     std::size_t unused = 0;
-    const std::size_t first = failed;
     for (std::size_t other = 0; other < texts_.size(); ++other) {  // alone first, then in pairs
       const std::size_t with = other == 0 ? first : other - 1 < first ? other - 1 : other;
       present.assign(texts_.size(), false);
@@ -206,22 +175,19 @@ class BatchRuns {
       difference = smaller;
       break;
     }
-    note(*difference);
+    report_.note(difference->message, difference->near_tie);
   }
-  /// A run, and the progress of each sequence in it.
+  /// A run of the server.
   struct Progress {
     Server server;
-    std::vector<std::size_t> places;  ///< number of decoded tokens per sequence
-    std::vector<bool> left;           ///< sequences that have left
-    std::string before = {};          ///< the last pass and the rows kept from it, as text
+    std::vector<std::size_t> decoded;  ///< tokens per sequence; a sequence with all of them takes no further part
+    std::string after = {};            ///< the last pass and the rows kept from it, as text
   };
-  /// A pass over some of the sequences.
+  /// The part of one sequence in a pass.
   struct Packed {
-    std::vector<std::size_t> sequences = {};
-    std::vector<ProbeDraft> drafts = {};
-    std::vector<std::vector<Token>> batches = {};
-    std::vector<SequencePass> passes = {};  ///< views of the vectors above
-    std::string text = {};
+    std::size_t sequence;
+    BatchPart part;
+    ProbeDraft draft;
   };
 
   /// Runs the `present` sequences. Returns the first difference, or nullopt if there is none. If a pick differs, writes
@@ -229,95 +195,83 @@ class BatchRuns {
   template <class Choose>
   std::optional<Difference> follow(const Choose& choose, std::uint64_t order, const std::vector<bool>& present,
                                    std::size_t& failed, std::size_t& checks) {
-    Progress run{make_(), std::vector<std::size_t>(texts_.size(), 0), std::vector<bool>(texts_.size(), false)};
+    Progress run{make_(), std::vector<std::size_t>(texts_.size())};
     for (std::size_t round = 0; round < 4 * check_.tokens; ++round) {
-      std::vector<std::size_t> sequences;
+      std::vector<Packed> packed;
       for (std::size_t s = 0; s < texts_.size(); ++s)
-        if (present[s] && !run.left[s] && run.places[s] < check_.tokens && !choose(round, s).absent)
-          sequences.push_back(s);
-      if (sequences.empty()) continue;
-      shuffle(sequences, order, round);
-      const auto chosen = [&](std::size_t s) { return choose(round, s); };
-      const Packed packed = pack(std::move(sequences), chosen, run.places);
-      const std::string trace = "verify([" + packed.text + "]) in round " + std::to_string(round) +
-                                (run.before.empty() ? "" : ", after verify([" + run.before + "])");
-      if (auto difference = run_pass(run, packed, chosen, trace, failed, checks)) return difference;
+        if (present[s] && run.decoded[s] < check_.tokens)
+          if (const BatchPart part = choose(round, s); !part.absent) packed.push_back({s, part, {}});
+      if (packed.empty()) continue;
+      shuffle(packed, order, round);
+      add_drafts(packed, run.decoded);
+      if (auto difference = run_pass(run, packed, round, failed, checks)) return difference;
     }
     return {};
   }
-  /// Returns a pass with the drafts of these sequences. Cuts drafts once the rows of the pass are used up.
-  template <class Chosen>
-  Packed pack(std::vector<std::size_t> sequences, const Chosen& chosen, const std::vector<std::size_t>& places) const {
-    Packed packed{std::move(sequences)};
-    std::size_t spare = check_.max_rows - std::min(check_.max_rows, packed.sequences.size());
-    for (const std::size_t s : packed.sequences) {
+  /// Adds the drafts of a pass. Cuts drafts once the rows of the pass are used up.
+  void add_drafts(std::vector<Packed>& packed, const std::vector<std::size_t>& decoded) const {
+    std::size_t spare = check_.max_rows - std::min(check_.max_rows, packed.size());
+    for (Packed& one : packed) {
       Capabilities can = check_.capabilities;
-      can.max_rows = std::min(can.max_rows, spare == unlimited ? unlimited : spare + 1);
-      const ProbeDraft& draft = packed.drafts.emplace_back(texts_[s].draft(chosen(s).step, places[s], 1, can));
-      if (spare != unlimited) spare -= draft.tokens.size();
-      const TokenSpan anchor = texts_[s].before(places[s], 1);
-      packed.batches.emplace_back(anchor.begin(), anchor.end());
-      packed.batches.back().insert(packed.batches.back().end(), draft.tokens.begin(), draft.tokens.end());
+      can.max_rows = std::min(can.max_rows, spare + 1);
+      one.draft = texts_[one.sequence].draft(one.part.step, decoded[one.sequence], 1, can);
+      spare -= one.draft.parents.size();
     }
-    for (std::size_t k = 0; k < packed.sequences.size(); ++k) {
-      const std::size_t s = packed.sequences[k];
-      const ProbeDraft& draft = packed.drafts[k];
-      packed.passes.push_back(
-          {s, packed.batches[k], draft.tokens.size(), draft.parents, texts_[s].prompt() + places[s]});
-      packed.text += (k == 0 ? "" : "; ") + std::to_string(s) + ": " + listed(TokenSpan(packed.batches[k])) + ", " +
-                     std::to_string(draft.tokens.size());
-      if (check_.capabilities.max_leaves > 1 && !draft.parents.empty())
-        packed.text += ", parents " + listed(std::span<const NodeIndex>(draft.parents));
+  }
+  [[nodiscard]] std::string described(const std::vector<Packed>& packed) const {
+    std::string text = "verify([";
+    for (const Packed& one : packed) {
+      text += (&one == packed.data() ? "" : "; ") + std::to_string(one.sequence) + ": " + listed(one.draft.batch) +
+              ", " + std::to_string(one.draft.parents.size());
+      if (trees() && !one.draft.parents.empty()) text += ", parents " + listed(one.draft.parents);
     }
-    return packed;
+    return text + "])";
   }
   /// Runs the pass, compares its picks and commits its parts, except those that are cancelled. Returns the first
   /// difference, or nullopt if there is none.
-  template <class Chosen>
-  std::optional<Difference> run_pass(Progress& run, const Packed& packed, const Chosen& chosen,
-                                     const std::string& trace, std::size_t& failed, std::size_t& checks) {
-    auto&& answer = run.server.verify(packed.passes);
-    if (!succeeded(answer)) return Difference{"verify() failed: " + trace};
-    auto&& picks = unwrapped(answer);
-    run.before = packed.text;
-    for (std::size_t k = 0; k < packed.sequences.size(); ++k) {
-      const std::size_t s = packed.sequences[k];
-      const BatchPart part = chosen(s);
-      const std::vector<std::size_t>& path = packed.drafts[k].path;
-      const std::size_t take =
-          std::max<std::size_t>(1, std::min({part.step.take, path.size() + 1, check_.tokens - run.places[s]}));
-      std::vector<std::size_t> rows = {0};
+  std::optional<Difference> run_pass(Progress& run, const std::vector<Packed>& packed, std::size_t round,
+                                     std::size_t& failed, std::size_t& checks) {
+    std::vector<SequencePass> passes;
+    for (const auto& [s, part, draft] : packed)
+      passes.push_back({s, draft.batch, draft.parents.size(), draft.parents, texts_[s].prompt() + run.decoded[s]});
+    const std::string call = described(packed);
+    const std::string trace = call + " in round " + std::to_string(round) + run.after;
+    auto&& answer = run.server.verify(passes);
+    auto* picks = value_in(answer);
+    if (picks == nullptr) return Difference{"verify() failed: " + trace};
+    run.after = ", after " + call;
+    for (std::size_t k = 0; k < packed.size(); ++k) {
+      const auto& [s, part, draft] = packed[k];
+      const std::size_t take = std::min({part.step.take, draft.path.size(), check_.tokens - run.decoded[s]});
+      const auto rows = std::span(draft.path).first(take);
       for (std::size_t d = 0; d < take; ++d) {
-        const std::size_t i = d == 0 ? 0 : 1 + path[d - 1];
-        if (d > 0) rows.push_back(i);
-        const auto got = static_cast<Token>(picks[k][i]);
-        const std::size_t place = run.places[s] + d;
+        const auto got = static_cast<Token>((*picks)[k][rows[d]]);
+        const std::size_t p = run.decoded[s] + d;
         ++checks;
-        if (got == texts_[s][place]) continue;
+        if (got == texts_[s][p]) continue;
         failed = s;
-        return Difference{"token " + std::to_string(place) + " of sequence " + std::to_string(s) + " is " +
-                              std::to_string(got) + ", alone it is " + std::to_string(texts_[s][place]) + ": picks[" +
-                              std::to_string(k) + "][" + std::to_string(i) + "] of " + trace,
-                          near_tie(run.server, k, i)};
+        return Difference{"token " + std::to_string(p) + " of sequence " + std::to_string(s) + " is " +
+                              std::to_string(got) + ", alone it is " + std::to_string(texts_[s][p]) + ": picks[" +
+                              std::to_string(k) + "][" + std::to_string(rows[d]) + "] of " + trace,
+                          near_tie(run.server, k, rows[d])};
       }
-      if (part.leaves) {
-        run.left[s] = true;
-        if constexpr (requires { run.server.leave(s); }) run.server.leave(s);
-      }
-      if (part.cancelled) continue;
-      run.before += " keeps " + std::to_string(s) + ": " + listed(std::span<const std::size_t>(rows));
+      if constexpr (can_leave)
+        if (part.leaves) run.server.leave(s);
+      if (part.leaves) run.decoded[s] = check_.tokens;
+      if (part.leaves || part.cancelled) continue;
+      run.after += " keeps " + std::to_string(s) + ": " + listed(rows);
       if (!keep(run.server, s, rows)) return Difference{"commit(" + std::to_string(s) + ") failed after " + trace};
-      run.places[s] += take;
+      run.decoded[s] += take;
     }
     return {};
   }
-  /// Reorders the sequences. Order 0: unchanged; 1: reversed; any other number: shuffled, with the order and the round
-  /// as the seed.
-  static void shuffle(std::vector<std::size_t>& sequences, std::uint64_t order, std::size_t round) {
-    if (order == 1) std::reverse(sequences.begin(), sequences.end());
+  /// Reorders the parts. Order 0: unchanged; 1: reversed; any other number: shuffled, with the order and the round as
+  /// the seed.
+  static void shuffle(std::vector<Packed>& packed, std::uint64_t order, std::size_t round) {
+    if (order == 1) std::reverse(packed.begin(), packed.end());
     if (order < 2) return;
     Random random(mix(order) ^ round);
-    for (std::size_t i = sequences.size(); i > 1; --i) std::swap(sequences[i - 1], sequences[random.below(i)]);
+    for (std::size_t i = packed.size(); i > 1; --i) std::swap(packed[i - 1], packed[random.below(i)]);
   }
   [[nodiscard]] bool near_tie([[maybe_unused]] const Server& server, [[maybe_unused]] std::size_t k,
                               [[maybe_unused]] std::size_t i) const {

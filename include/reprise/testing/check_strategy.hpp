@@ -40,32 +40,25 @@ struct KeptDraft {
   std::vector<DraftNode> nodes;
   DraftKind kind = DraftKind::ordered;
 
-  friend bool operator==(const KeptDraft& a, const KeptDraft& b) {
-    return a.kind == b.kind && std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
-                                          [](const DraftNode& x, const DraftNode& y) {
-                                            return x.token == y.token && x.parent == y.parent &&
-                                                   x.path_probability == y.path_probability &&
-                                                   x.auxiliary == y.auxiliary;
-                                          });
-  }
-  /// Returns true if both propose the same tokens with the same parents, whatever their probabilities. Two sampled
-  /// drafts need not have the same tokens (S10).
-  [[nodiscard]] bool same_tokens(const KeptDraft& other) const {
-    if (kind == DraftKind::sampled && other.kind == DraftKind::sampled) return nodes.empty() == other.nodes.empty();
-    return std::equal(
-        nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(),
-        [](const DraftNode& x, const DraftNode& y) { return x.token == y.token && x.parent == y.parent; });
+  /// Returns true if both propose the same tokens with the same parents and, unless `tokens_only`, with the same
+  /// probabilities. With `tokens_only`, two sampled drafts need not have the same tokens (S10).
+  [[nodiscard]] bool same(const KeptDraft& other, bool tokens_only) const {
+    const bool sampled = kind == DraftKind::sampled && other.kind == DraftKind::sampled;
+    if (tokens_only && sampled) return nodes.empty() == other.nodes.empty();
+    const auto equal = [&](const DraftNode& x, const DraftNode& y) {
+      const bool rest = x.path_probability == y.path_probability && x.auxiliary == y.auxiliary;
+      return x.token == y.token && x.parent == y.parent && (tokens_only || rest);
+    };
+    return (tokens_only || kind == other.kind) &&
+           std::equal(nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(), equal);
   }
   [[nodiscard]] std::string to_string() const {
     std::string text = "[";
     for (const DraftNode& node : nodes) {
       if (text.size() > 1) text += ' ';
-      text += std::to_string(node.token);
-      text += '<';
-      text += std::to_string(node.parent);
+      text += std::to_string(node.token) + '<' + std::to_string(node.parent);
     }
-    text += ']';
-    return text;
+    return text + ']';
   }
 };
 
@@ -132,8 +125,8 @@ class StrategyRuns {
   }
   void expect_same(Clause clause, const KeptDraft& got, const KeptDraft& wanted, std::size_t at,
                    bool tokens_only = false) {
-    tokens_only = tokens_only || (clause == rebases && got.kind == DraftKind::sampled);
-    expect(clause, tokens_only ? got.same_tokens(wanted) : got == wanted,
+    const bool redrawn = clause == rebases && got.kind == DraftKind::sampled;
+    expect(clause, got.same(wanted, tokens_only || redrawn),
            "after " + std::to_string(at) + " tokens: " + got.to_string() + " where " + wanted.to_string() +
                " was expected (token<parent)");
   }

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -142,65 +141,61 @@ class CurveRuns {
     return numbers;
   }
 
-  /// Of passes of one shape: their times, and how much longer the plain pass after each took than the one before it.
+  /// The times of the passes of one shape, and how much longer the plain pass after each took than the one before it.
   struct Times {
-    std::vector<std::int64_t> own;
-    std::vector<std::int64_t> lost;
+    PassShape shape;
+    std::vector<std::int64_t> own = {};
+    std::vector<std::int64_t> lost = {};
     bool failed = false;
   };
 
   /// Measures all row counts of one context in turn, so that a gradual slowdown of the machine affects all of them
   /// equally. Each pass with a draft runs between two plain passes.
   void measure_line(std::size_t sequences, std::size_t context) {
-    std::vector<std::size_t> rows = settings_.rows;
-    rows.push_back(sequences);  // a curve needs the plain pass
-    rows = ascending(std::move(rows));
-    rows.erase(rows.begin(), std::lower_bound(rows.begin(), rows.end(), sequences));
-    const PassShape plain{sequences, sequences, context};
-    Times plains;
-    std::vector<Times> drafted(rows.size() - 1);
+    std::vector<Times> drafted;
+    for (const std::size_t rows : ascending(settings_.rows))
+      if (rows > sequences) drafted.push_back({{sequences, rows, context}});
+    Times plain{{sequences, sequences, context}};
     for (std::size_t round = 0; round < settings_.warm_up + std::max<std::size_t>(settings_.repeats, 1); ++round) {
-      if (round == settings_.warm_up) plains.own.clear();
-      time_pass(plain, plains, plains.own);
-      for (std::size_t i = 0; i < drafted.size(); ++i) {
-        const PassShape shape{sequences, rows[i + 1], context};
-        if (round == settings_.warm_up) drafted[i] = {{}, {}, drafted[i].failed};
-        time_pass(shape, drafted[i], drafted[i].own);
-        if (drafted[i].failed || plains.failed) continue;
-        const std::int64_t before = plains.own.back();
-        time_pass(plain, plains, drafted[i].lost);
-        if (!plains.failed) drafted[i].lost.back() -= before;
-        time_pass(plain, plains, plains.own);
+      if (round == settings_.warm_up) plain.own.clear();
+      time_pass(plain, plain.own);
+      for (Times& times : drafted) {
+        if (round == settings_.warm_up) times = {times.shape, {}, {}, times.failed};
+        time_pass(times, times.own);
+        if (times.failed || plain.failed) continue;
+        const std::int64_t before = plain.own.back();
+        time_pass(plain, times.lost);
+        if (!plain.failed) times.lost.back() -= before;
+        time_pass(plain, plain.own);
       }
     }
-    if (plains.failed) return;
-    const std::size_t first = result_.points.size();
-    add_point(plain, plains.own, 0);
-    for (std::size_t i = 0; i < drafted.size(); ++i)
-      if (!drafted[i].failed)
-        add_point({sequences, rows[i + 1], context}, drafted[i].own,
-                  std::max<std::int64_t>(0, median(drafted[i].lost)));
-    for (std::size_t i = first + 1; i < result_.points.size(); ++i)
-      warn_if_falling(result_.points[i - 1], result_.points[i]);
+    if (plain.failed) return;
+    add_point(plain);
+    for (Times& times : drafted) {
+      if (times.failed) continue;
+      add_point(times);
+      warn_if_falling(result_.points.end()[-2], result_.points.back());
+    }
   }
-  /// Runs a pass and appends its time to `out`, unless the shape has failed.
-  void time_pass(const PassShape& shape, Times& times, std::vector<std::int64_t>& out) {
+  /// Runs a pass of the shape of `times` and appends its time to `out`, unless the shape has failed.
+  void time_pass(Times& times, std::vector<std::int64_t>& out) {
     if (times.failed) return;
-    auto&& answer = run_pass_(shape);
-    times.failed = !succeeded(answer);
-    if (times.failed) return warn(MeasuredCurve::Doubt::failed, shape, "the engine answered with an error");
-    out.push_back(std::chrono::nanoseconds(unwrapped(answer)).count());
+    auto&& answer = run_pass_(times.shape);
+    const auto* time = value_in(answer);
+    times.failed = time == nullptr;
+    if (times.failed) return warn(MeasuredCurve::Doubt::failed, times.shape, "the engine answered with an error");
+    out.push_back(std::chrono::nanoseconds(*time).count());
   }
-  static std::int64_t median(std::vector<std::int64_t> times) {
-    std::sort(times.begin(), times.end());
-    return times[(times.size() - 1) / 2];
-  }
-  /// Adds a point: the quartiles of `times`, each plus `more`.
-  void add_point(const PassShape& shape, std::vector<std::int64_t>& times, std::int64_t more) {
-    std::sort(times.begin(), times.end());
-    const std::size_t last = times.size() - 1;
-    const MeasuredCurve::Point point{shape, times[last / 2] + more, times[last / 4] + more,
-                                     times[last - last / 4] + more};
+  /// Adds a point: the quartiles of the shape's times, each plus the time that the next plain pass loses.
+  void add_point(Times& times) {
+    std::sort(times.own.begin(), times.own.end());
+    std::sort(times.lost.begin(), times.lost.end());
+    const std::int64_t more =
+        times.lost.empty() ? 0 : std::max<std::int64_t>(0, times.lost[(times.lost.size() - 1) / 2]);
+    const PassShape& shape = times.shape;
+    const std::size_t last = times.own.size() - 1;
+    const MeasuredCurve::Point point{shape, times.own[last / 2] + more, times.own[last / 4] + more,
+                                     times.own[last - last / 4] + more};
     result_.points.push_back(point);
     if (point.median <= 0)
       warn(MeasuredCurve::Doubt::no_time, shape,

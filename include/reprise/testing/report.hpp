@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "reprise/core/detail/contract.hpp"
@@ -45,7 +44,7 @@ struct Report {
     findings.back().message = why;
   }
   /// Adds a difference to the last finding. The finding keeps the message of the first difference of the worst kind.
-  void note(const std::string& difference, bool near_tie) {
+  void note(const std::string& difference, bool near_tie = false) {
     Finding& finding = findings.back();
     const Verdict verdict = near_tie ? Verdict::near_tie : Verdict::wrong;
     if (verdict > finding.verdict) finding.message = difference;

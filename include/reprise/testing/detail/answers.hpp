@@ -8,21 +8,13 @@
 /// \file Engines return a value or a Result of a value. These functions accept both.
 namespace reprise::testing::detail {
 
-/// Returns false if the answer is an Error.
+/// Returns a pointer to the value of the answer; nullptr if the answer is an Error.
 template <class T>
-bool succeeded(const T& answer) {
-  if constexpr (is_result<T>)
-    return answer.has_value();
-  else
-    return true;
-}
-/// Returns the value of the answer. Precondition: succeeded(answer).
-template <class T>
-decltype(auto) unwrapped(T& answer) {
+auto* value_in(T& answer) {
   if constexpr (is_result<std::remove_cv_t<T>>)
-    return *answer;
+    return answer ? &*answer : nullptr;
   else
-    return (answer);
+    return &answer;
 }
 /// Calls `call()` and ignores its value. Returns false if it returns an Error.
 template <class Call>

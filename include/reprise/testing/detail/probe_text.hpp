@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,10 +13,59 @@
 #include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/detail/verifier_trace.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::testing::detail {
+
+/// One unusual pass of a check, and the draft that it sends.
+struct Step {
+  std::size_t right = 0;         ///< drafted tokens that agree with plain decoding
+  std::size_t wrong = 0;         ///< drafted tokens after the right ones; the first of these disagrees
+  std::size_t take = unlimited;  ///< commit at most this many tokens and read no more picks
+  std::size_t siblings = 0;      ///< wrong siblings of each right token, and wrong tokens after the last one
+  std::size_t tail = 0;          ///< tokens after each sibling, equal to those after the right token
+  std::uint64_t order = 0;   ///< tree row order. 0: right path first; 1: right token last at each depth; else: mixed
+  bool tree = false;         ///< use verify_tree() and commit_rows(), even for chains
+  bool walk = false;         ///< use verify_and_walk()
+  bool twice = false;        ///< first run the pass once without a commit
+  bool fail = false;         ///< first make the pass fail once
+  bool refuse = false;       ///< first read one pick and commit nothing, as if a stop predicate refused it
+  bool drop = false;         ///< run and read the pass without a commit, then decode plainly instead
+  bool save = false;         ///< call snapshot() first, even without a draft
+  bool ask = false;          ///< call allowed() first
+  bool reveal = false;       ///< read the candidates of all rows before the commit
+  bool weigh = false;        ///< read probabilities instead of picks
+  std::size_t position = 0;  ///< the number of decoded tokens when the step is run
+};
+
+/// Returns a step with a tree: `right` right tokens, each with `siblings` wrong siblings.
+inline Step tree_step(std::size_t right, std::size_t siblings, std::size_t tail, std::uint64_t order) {
+  return {.right = right, .siblings = siblings, .tail = tail, .order = order, .tree = true};
+}
+
+/// The tokens that the engine receives for a step, and the right ones among them.
+struct ProbeDraft {
+  std::vector<Token> batch;        ///< the pending tokens and the drafted ones
+  std::vector<NodeIndex> parents;  ///< one for each drafted token
+  /// The picks along the right path: 0, then 1 + row for each drafted row that holds a right token.
+  std::vector<std::size_t> path = {0};
+};
+
+/// A difference from plain decoding, or a failed call.
+struct Difference {
+  std::string message;
+  bool near_tie = false;
+};
+
+template <class List>
+std::string listed(const List& values) {
+  std::string text = "{";
+  for (const auto value : values) {
+    if (text.size() > 1) text += ' ';
+    text += std::to_string(value);
+  }
+  return text + '}';
+}
 
 /// A prompt and its continuation by plain decoding. Makes drafts from them: chains and trees whose right and wrong
 /// tokens are known.
@@ -45,28 +96,30 @@ class ProbeText {
     std::size_t most = std::min({nodes.size(), can.max_rollback, can.max_rows - std::min(can.max_rows, pending)});
     most = std::min(most, can.max_context - std::min(can.max_context, prompt_ + p + 1));
     ProbeDraft draft;
+    const TokenSpan first = before(p, pending);
+    draft.batch.assign(first.begin(), first.end());
     std::vector<NodeIndex> rows(nodes.size(), anchor_parent);  // the drafted row of each node
     std::vector<std::size_t> depths;
     std::size_t leaves = 0;
-    for (std::size_t i = 0; i < nodes.size() && draft.tokens.size() < most; ++i) {
+    for (std::size_t i = 0; i < nodes.size() && draft.parents.size() < most; ++i) {
       const NodeIndex parent = nodes[i].parent == anchor_parent ? anchor_parent : rows[at(nodes[i].parent)];
       if (nodes[i].parent != anchor_parent && parent == anchor_parent) continue;
       const std::size_t depth = parent == anchor_parent ? 1 : depths[at(parent)] + 1;
       const bool extends = parent != anchor_parent &&
                            std::find(draft.parents.begin(), draft.parents.end(), parent) == draft.parents.end();
       if (depth > can.max_depth || (!extends && leaves >= std::max<std::size_t>(can.max_leaves, 1))) continue;
-      rows[i] = static_cast<NodeIndex>(draft.tokens.size());
+      rows[i] = static_cast<NodeIndex>(draft.parents.size());
       leaves += extends ? 0 : 1;
-      draft.tokens.push_back(nodes[i].token);
+      draft.batch.push_back(nodes[i].token);
       draft.parents.push_back(parent);
       depths.push_back(depth);
-      if (nodes[i].right) draft.path.push_back(at(rows[i]));
+      if (nodes[i].right) draft.path.push_back(draft.parents.size());
     }
     const std::size_t fitting =
-        widest({PassShape{1, pending, 0}, unlimited, can.allowed_widths.values()}, draft.tokens.size());
-    draft.tokens.resize(fitting);
+        widest({PassShape{1, pending, 0}, unlimited, can.allowed_widths.values()}, draft.parents.size());
+    draft.batch.resize(pending + fitting);
     draft.parents.resize(fitting);
-    while (!draft.path.empty() && draft.path.back() >= fitting) draft.path.pop_back();
+    while (draft.path.back() > fitting) draft.path.pop_back();
     return draft;
   }
 
