@@ -132,14 +132,11 @@ class CorpusCheck {
   /// Returns true if the suffix at `left` comes before the one at `right`. Both begin with the same token.
   [[nodiscard]] bool rises(std::uint64_t left, std::uint64_t right) const noexcept {
     constexpr std::uint64_t last_lane = separator;
-    const std::uint64_t depth = view_.header().depth;
-    for (std::uint64_t offset = 1; offset < depth; offset += SuffixText<Word>::lanes) {
-      // Lanes at or after the depth do not count.
-      const std::uint64_t mask = depth - offset >= SuffixText<Word>::lanes
-                                     ? ~std::uint64_t{0}
-                                     : ~(~std::uint64_t{0} >> (8 * sizeof(Word) * (depth - offset)));
-      const std::uint64_t a = text_.key(static_cast<std::size_t>(left + offset)) & mask;
-      const std::uint64_t b = text_.key(static_cast<std::size_t>(right + offset)) & mask;
+    const std::size_t depth = view_.header().depth;
+    for (std::size_t offset = 1; offset < depth; offset += SuffixText<Word>::lanes) {
+      const std::uint64_t mask = SuffixText<Word>::mask(depth - offset);  // lanes at or after the depth do not count
+      const std::uint64_t a = text_.key(static_cast<std::size_t>(left) + offset) & mask;
+      const std::uint64_t b = text_.key(static_cast<std::size_t>(right) + offset) & mask;
       if (a != b) return a < b;
       if ((a & last_lane) == 0) break;  // both documents or the depth end here
     }
