@@ -17,7 +17,6 @@
 #if defined(_WIN32)
 #include <io.h>
 // Declared here as in <windows.h>, because including that header would define thousands of macros.
-struct _SECURITY_ATTRIBUTES;
 extern "C" __declspec(dllimport) void* __stdcall CreateFileMappingW(void*, struct _SECURITY_ATTRIBUTES*, unsigned long,
                                                                     unsigned long, unsigned long, const wchar_t*);
 #if defined(_WIN64)
