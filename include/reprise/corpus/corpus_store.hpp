@@ -186,13 +186,11 @@ class CorpusStore {
   template <detail::CorpusWord Word>
   [[nodiscard]] StoreRun read_words(StorePlace place, std::span<Token> out) const noexcept {
     const auto text = view_.text<Word>();
-    const auto is_token = [&] {
-      return place < text.size() && text.word(static_cast<std::size_t>(place)) < identity().vocabulary;
-    };
+    const auto is_token = [&] { return place < text.size() && text.word(place) < identity().vocabulary; };
     std::size_t size = 0;
     for (; size < out.size(); ++size, ++place) {
       if (!is_token()) return {size, no_place};
-      out[size] = static_cast<Token>(text.word(static_cast<std::size_t>(place)));
+      out[size] = static_cast<Token>(text.word(place));
     }
     return {size, is_token() ? place : no_place};
   }

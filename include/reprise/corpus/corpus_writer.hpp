@@ -114,7 +114,7 @@ class CorpusImage {
   /// Writes the fences, the checksums and the header, and returns the bytes of the corpus.
   Buffer<std::byte> finish() noexcept {
     for (std::uint64_t fence = 0; fence < view_.header().fences(); ++fence) {
-      const auto after_first = static_cast<std::size_t>(view_.place(fence * CorpusFormat::fence_stride)) + 1;
+      const std::uint64_t after_first = view_.place(fence * CorpusFormat::fence_stride) + 1;
       store_little(view_.text<Word>().key(after_first), at(CorpusSection::fences, fence * 8));
     }
     CorpusHeader header = view_.header();

@@ -12,7 +12,7 @@
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/history/detail/byte_format.hpp"
-#include "reprise/history/detail/history_types.hpp"
+#include "reprise/history/detail/segments.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"
 

@@ -23,7 +23,7 @@
 #include "reprise/draft/ngram_options.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/cost_snapshot.hpp"
-#include "reprise/history/detail/history_types.hpp"
+#include "reprise/history/detail/segments.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"

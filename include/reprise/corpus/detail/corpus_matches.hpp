@@ -33,7 +33,7 @@ class BackwardComparison {
   }
 
   /// Returns StoreMatch::agreements of the place `next` <= text.size(). The comparison ends where the document begins.
-  [[nodiscard]] std::uint32_t operator()(const SuffixText<Word>& text, std::size_t next) const noexcept {
+  [[nodiscard]] std::uint32_t operator()(const SuffixText<Word>& text, std::uint64_t next) const noexcept {
     return next >= most ? compare_keys(text, next) : compare_words(text, next);
   }
 
@@ -41,9 +41,9 @@ class BackwardComparison {
   static constexpr Word separator = SuffixText<Word>::separator;
   static constexpr std::size_t lanes = SuffixText<Word>::lanes;
 
-  [[nodiscard]] std::uint32_t compare_words(const SuffixText<Word>& text, std::size_t next) const noexcept {
+  [[nodiscard]] std::uint32_t compare_words(const SuffixText<Word>& text, std::uint64_t next) const noexcept {
     std::uint32_t agreements = 0;
-    for (std::size_t i = 0; i < std::min(size_, next); ++i) {
+    for (std::size_t i = 0; i < std::min<std::uint64_t>(size_, next); ++i) {
       const Word word = text.word(next - 1 - i);
       if (word == separator) break;
       const std::size_t at = most - 1 - i;
@@ -53,7 +53,7 @@ class BackwardComparison {
     return agreements & possible_;
   }
   /// Does the same, several tokens at a time.
-  [[nodiscard]] std::uint32_t compare_keys(const SuffixText<Word>& text, std::size_t next) const noexcept {
+  [[nodiscard]] std::uint32_t compare_keys(const SuffixText<Word>& text, std::uint64_t next) const noexcept {
     std::uint32_t agreements = 0;
     std::uint32_t separators = 0;
     for (std::size_t at = 0; at < most; at += lanes) {
@@ -291,8 +291,8 @@ class CorpusMatches {
     const std::uint64_t place = view_.place(index);
     if (place >= text_.size() || text_.size() - place <= length) return false;
     match.next = place + length;
-    if (text_.word(static_cast<std::size_t>(match.next)) >= view_.header().vocabulary) return false;
-    match.agreements = compare_back_(text_, static_cast<std::size_t>(match.next));
+    if (text_.word(match.next) >= view_.header().vocabulary) return false;
+    match.agreements = compare_back_(text_, match.next);
     return (match.agreements & 1) != 0;
   }
 

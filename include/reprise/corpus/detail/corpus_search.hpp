@@ -132,10 +132,7 @@ class CorpusSearch {
     return compare(view_.place(index), length) == 0;
   }
   /// Prefetches the text of this suffix. The place should be in the cache.
-  void prefetch_text(std::uint64_t index) const noexcept {
-    if (const std::uint64_t place = view_.place(index); place < text_.size())
-      text_.prefetch(static_cast<std::size_t>(place));
-  }
+  void prefetch_text(std::uint64_t index) const noexcept { text_.prefetch(view_.place(index)); }
 
  private:
   static constexpr std::uint64_t stride = CorpusFormat::fence_stride;
@@ -147,14 +144,10 @@ class CorpusSearch {
   [[nodiscard]] int compare(std::uint64_t place, std::size_t length) const noexcept {
     for (std::size_t offset = 1; offset < length; offset += Pattern::lanes) {
       const std::size_t left = length - offset;
-      const std::uint64_t key = key_at(place, offset) & SuffixText<Word>::mask(left);
+      const std::uint64_t key = text_.key(place + offset) & SuffixText<Word>::mask(left);
       if (key != pattern_.key(left)) return key < pattern_.key(left) ? -1 : 1;
     }
     return 0;
-  }
-  [[nodiscard]] std::uint64_t key_at(std::uint64_t place, std::size_t offset) const noexcept {
-    return place < text_.size() && text_.size() - place > offset ? text_.key(static_cast<std::size_t>(place) + offset)
-                                                                 : 0;
   }
 
   /// Returns the first fence of [from, to) that is greater than the pattern, or `to`. Only the pattern's tokens count.

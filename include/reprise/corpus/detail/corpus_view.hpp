@@ -118,7 +118,7 @@ Word word_after(const CorpusView& view, std::uint64_t index, std::size_t length)
   const std::uint64_t place = view.place(index);
   const auto text = view.text<Word>();
   if (place >= text.size() || text.size() - place <= length) return SuffixText<Word>::separator;
-  return text.word(static_cast<std::size_t>(place) + length);
+  return text.word(place + length);
 }
 
 /// Calls visit(word, count) for each different word that follows a context, in the order of the suffixes: the

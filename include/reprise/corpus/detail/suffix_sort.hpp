@@ -36,23 +36,26 @@ class SuffixText {
       : data_(bytes.data()), size_(bytes.size() / sizeof(Word)) {}
 
   [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] Word word(std::size_t at) const noexcept { return load_little<Word>(data_ + at * sizeof(Word)); }
+  [[nodiscard]] Word word(std::uint64_t at) const noexcept { return load_little<Word>(data_ + at * sizeof(Word)); }
   /// Returns the words from `at` on that fill 64 bits, the first in the lowest bits. Requires that the text has them.
-  [[nodiscard]] std::uint64_t bits(std::size_t at) const noexcept {
+  [[nodiscard]] std::uint64_t bits(std::uint64_t at) const noexcept {
     return load_little<std::uint64_t>(data_ + at * sizeof(Word));
   }
-  void prefetch(std::size_t at) const noexcept { reprise::detail::prefetch(data_ + at * sizeof(Word)); }
+  /// Prefetches the word at `at`, if the text has it.
+  void prefetch(std::uint64_t at) const noexcept {
+    if (at < size_) reprise::detail::prefetch(data_ + at * sizeof(Word));
+  }
 
   /// Returns the next `lanes` tokens from `at`, the first in the highest bits. Keys compare like the tokens: each token
-  /// counts one more than its id, and 0 stands for the end of the document and for all that follows it.
-  [[nodiscard]] std::uint64_t key(std::size_t at) const noexcept {
+  /// counts one more than its id, and 0 stands for the end of the document or of the text, and for all that follows it.
+  [[nodiscard]] std::uint64_t key(std::uint64_t at) const noexcept {
     std::uint64_t bits = 0;
-    if (size_ - at >= lanes) {
+    if (at + lanes <= size_) {
       bits = std::rotl(this->bits(at), 32);
       if constexpr (sizeof(Word) == 2) bits = (bits & 0xffff0000ffff0000) >> 16 | (bits & 0x0000ffff0000ffff) << 16;
     } else {
       for (std::size_t lane = 0; lane < lanes; ++lane)
-        bits = bits << lane_bits | (lane < size_ - at ? word(at + lane) : separator);
+        bits = bits << lane_bits | (at + lane < size_ ? word(at + lane) : separator);
     }
     return until_end(counted_from_one(bits));
   }
@@ -126,11 +129,10 @@ class SuffixSorter {
     constexpr std::size_t ahead = 16;
     const std::uint64_t mask = SuffixText<Word>::mask(depth_ - known);
     const std::size_t size = records.size();
-    for (std::size_t i = 0; i < std::min(ahead, size); ++i)
-      text_.prefetch(static_cast<std::size_t>(records[i].place) + known);
+    for (std::size_t i = 0; i < std::min(ahead, size); ++i) text_.prefetch(records[i].place + known);
     for (std::size_t i = 0; i < size; ++i) {
-      if (i + ahead < size) text_.prefetch(static_cast<std::size_t>(records[i + ahead].place) + known);
-      records[i].key = text_.key(static_cast<std::size_t>(records[i].place) + known) & mask;
+      if (i + ahead < size) text_.prefetch(records[i + ahead].place + known);
+      records[i].key = text_.key(records[i].place + known) & mask;
     }
   }
 

@@ -12,10 +12,8 @@
 
 namespace reprise::inline v0::detail {
 
-/// The checksum XXH64 with seed 0 (Collet 2014), over bytes that come in any number of parts. It detects every change
-/// within eight consecutive bytes that begin at a multiple of eight, because each step is reversible. Other damage goes
-/// undetected in one case out of 2^64. The checksum is not a signature: anyone who can write the bytes can write the
-/// checksum.
+/// The checksum XXH64 with seed 0 (Collet 2014), over bytes that come in any number of parts. Damage goes undetected in
+/// about one case out of 2^64. The checksum is not a signature: anyone who can write the bytes can write the checksum.
 ///
 /// Cost: four independent lanes of eight bytes, so that a core reads several gigabytes per second.
 class Xxh64 {
