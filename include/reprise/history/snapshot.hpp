@@ -93,8 +93,8 @@ class SnapshotWriter {
     store_checksum(40, 0, 40);
     if (position_ > room_.size())
       return Error{ErrorCode::out_of_room,
-                   "the snapshot does not fit: provide as many bytes as snapshot_bytes() returns", position_,
-                   room_.size()};
+                   "the buffer is too small for the snapshot: provide as many bytes as the value of this error",
+                   position_, room_.size()};
     return std::span<const std::byte>(room_.first(position_));
   }
 
