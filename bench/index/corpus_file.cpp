@@ -13,7 +13,7 @@ namespace reprise::indexing {
 using reprise::detail::CorpusFormat;
 using reprise::detail::layout_of;
 using reprise::detail::load_place;
-using reprise::detail::store_number;
+using reprise::detail::store_little;
 using reprise::detail::store_place;
 using reprise::detail::SuffixText;
 using tools::InputError;
@@ -46,9 +46,9 @@ void CorpusFile::add(std::span<const std::uint32_t> tokens, const std::string& w
                        " ids; check --vocabulary and the tokenizer of the file");
     ++starts_[token + std::size_t{1}];
     if (width == 2)
-      store_number(static_cast<std::uint16_t>(token), &bytes_[2 * i]);
+      store_little(static_cast<std::uint16_t>(token), &bytes_[2 * i]);
     else
-      store_number(token, &bytes_[4 * i]);
+      store_little(token, &bytes_[4 * i]);
   }
   put(bytes_);
   header_.words += tokens.size();
@@ -113,7 +113,7 @@ void CorpusFile::put_numbers(std::span<const std::uint64_t> numbers) {
   std::array<std::byte, 8 * at_once> bytes{};
   while (!numbers.empty()) {
     const std::size_t count = std::min(numbers.size(), at_once);
-    for (std::size_t i = 0; i < count; ++i) store_number(numbers[i], &bytes[8 * i]);
+    for (std::size_t i = 0; i < count; ++i) store_little(numbers[i], &bytes[8 * i]);
     put(std::span(bytes).first(8 * count));
     numbers = numbers.subspan(count);
   }

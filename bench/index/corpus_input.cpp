@@ -8,7 +8,7 @@
 namespace reprise::indexing {
 
 using reprise::detail::corpus_sections;
-using reprise::detail::load_number;
+using reprise::detail::load_little;
 using tools::InputError;
 
 std::string name_of(CorpusSection section) {
@@ -67,7 +67,7 @@ void CorpusInput::check_sections(const std::function<void(std::uint64_t)>& repor
 CorpusDocumentBounds CorpusInput::document(std::uint64_t index) const {
   const auto pair = [index](std::span<const std::byte> numbers) {
     const std::byte* const at = numbers.data() + 8 * index;
-    return std::pair(load_number<std::uint64_t>(at), load_number<std::uint64_t>(at + 8));
+    return std::pair(load_little<std::uint64_t>(at), load_little<std::uint64_t>(at + 8));
   };
   const auto names = section(CorpusSection::names);
   const auto [begin, end] = pair(section(CorpusSection::documents));

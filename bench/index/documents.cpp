@@ -14,7 +14,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/corpus/detail/corpus_format.hpp"
 #include "reprise/history/detail/byte_format.hpp"
-#include "reprise/history/detail/snapshot_runs.hpp"
+#include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/snapshot_file.hpp"
 
@@ -179,7 +179,7 @@ void DocumentReader::read_snapshot(const std::string& path, DocumentSink& sink) 
     const std::string name = path + "#" + std::to_string(run.sequence());
     if (!sink.begin(name, name)) continue;
     std::vector<std::uint32_t> ids(run.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = run.word(i) & reprise::detail::RunWord::token;
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint32_t>(run.word(i).token());
     sink.add(ids, in_file);
     sink.end();
   }

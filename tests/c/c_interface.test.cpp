@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reprise/c/detail/errors.hpp"
+#include "reprise/c/detail/arguments.hpp"
 #include "reprise/c/reprise.h"
 #include "reprise/core/version.hpp"
 

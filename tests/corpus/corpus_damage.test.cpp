@@ -221,7 +221,7 @@ TEST(CorpusDamage, RefusesOtherVersionsReservedBytesAndOtherOffsets) {
     CorpusBytes bytes = whole;
     bytes[at] = static_cast<std::byte>(value);
     const std::span<const std::byte> checked = std::span<const std::byte>(bytes).first(248);
-    detail::store_number(detail::Xxh64::of(checked), &bytes[248]);
+    detail::store_little(detail::Xxh64::of(checked), &bytes[248]);
     return CorpusStore::open(bytes).error();
   };
   EXPECT_EQ(changed(0, 'R').code, ErrorCode::not_a_corpus);

@@ -75,25 +75,28 @@ TEST_F(MappedCorpusTest, RefusesOtherFiles) {
 
 /// Calls of which one fails.
 struct FailingCalls {
-  using PathChar = detail::MapCalls::PathChar;
   static inline int open_error = 0;
   static inline int measure_error = 0;
   static inline int map_error = 0;
   static inline int open_files = 0;
-  static int open(const PathChar*, int& file) noexcept {
+  static bool interrupted(int) noexcept { return false; }
+  static int open(const detail::PathChar*, int& file) noexcept {
     if (open_error != 0) return open_error;
     ++open_files;
     file = 1;
     return 0;
   }
-  static int measure(int, bool& regular, std::uint64_t& bytes) noexcept {
-    regular = true;
+  static int measure(int, detail::FileKind& kind, std::uint64_t& bytes) noexcept {
+    kind = detail::FileKind::regular;
     bytes = 100;
     return measure_error;
   }
   static int map(int, std::size_t, const std::byte*&) noexcept { return map_error; }
   static void unmap(const std::byte*, std::size_t) noexcept {}
-  static void close(int) noexcept { --open_files; }
+  static int close(int) noexcept {
+    --open_files;
+    return 0;
+  }
 };
 
 TEST(MappedCorpus, ReportsErrorsOfTheSystem) {

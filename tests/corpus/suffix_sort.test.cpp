@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/corpus/detail/xxh64.hpp"
+#include "reprise/history/detail/byte_format.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::detail::suffix_sort_test {
@@ -25,7 +25,7 @@ class SuffixSort : public ::testing::Test {
   /// The words as a file has them: little-endian on every machine.
   static std::vector<std::byte> bytes(const Text& text) {
     std::vector<std::byte> stored(text.size() * sizeof(Word));
-    for (std::size_t at = 0; at < text.size(); ++at) store_number(text[at], stored.data() + at * sizeof(Word));
+    for (std::size_t at = 0; at < text.size(); ++at) store_little(text[at], stored.data() + at * sizeof(Word));
     return stored;
   }
 

@@ -38,7 +38,7 @@ TEST(SnapshotAllocations, NoneToReadAndNoneToWrite) {
     writer.begin_section(SectionKind::runs);
     const auto read = detail::for_each_run(*section, [&](const detail::RunView& run) {
       tokens += run.size();
-      detail::write_run(writer, run);
+      testing::write_run(writer, run);
     });
     finished = read && writer.finish();
     allocations = watch.allocations();

@@ -397,8 +397,7 @@ CalibrationState golden_state() {
 
 std::vector<testing::StoredRun> golden_runs() {
   std::vector<testing::StoredRun> runs = {{42, {}, {3, 0}}, {0xfffffffffffffff0, {}, {255}}};
-  for (std::uint32_t i = 0; i < 40; ++i)
-    runs[0].words.push_back((i * 50'021) | (i >= 12 ? detail::RunWord::output : 0));
+  for (std::uint32_t i = 0; i < 40; ++i) runs[0].words.push_back((i * 50'021) | (i >= 12 ? 0x80000000 : 0));
   runs[1].words.push_back(0x7ffffffe);
   return runs;
 }
@@ -422,7 +421,7 @@ TEST(GoldenSnapshot, IsStillWritten) {
   SnapshotWriter writer(bytes, golden_tokenizer);
   write_calibration(writer, golden_state());
   writer.begin_section(SectionKind::runs);
-  for (const auto& run : golden_runs()) detail::write_run(writer, run);
+  for (const auto& run : golden_runs()) testing::write_run(writer, run);
   writer.begin_section(other_kind);
   for (const char character : {'h', 'e', 'l', 'l', 'o'}) writer.put(static_cast<std::uint8_t>(character));
   ASSERT_TRUE(writer.finish());

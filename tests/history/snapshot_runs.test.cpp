@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/history/detail/snapshot_runs.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -9,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "reprise/history/history_snapshot.hpp"
 #include "support/snapshots.hpp"
 
 namespace reprise::snapshot_runs_test {
@@ -24,7 +23,7 @@ Bytes written(const std::vector<StoredRun>& runs) {
   Bytes bytes(snapshot_bytes({length}));
   SnapshotWriter writer(bytes, some_tokenizer);
   writer.begin_section(SectionKind::runs);
-  for (const StoredRun& run : runs) detail::write_run(writer, run);
+  for (const StoredRun& run : runs) testing::write_run(writer, run);
   EXPECT_TRUE(writer.finish()) << "as long as it was said beforehand";
   return bytes;
 }
@@ -58,7 +57,7 @@ TEST(SnapshotRuns, OfAFileCanBeWrittenAgain) {
   SnapshotWriter writer(again, some_tokenizer);
   writer.begin_section(SectionKind::runs);
   ASSERT_TRUE(
-      detail::for_each_run(section_of(bytes), [&](const detail::RunView& run) { detail::write_run(writer, run); }));
+      detail::for_each_run(section_of(bytes), [&](const detail::RunView& run) { testing::write_run(writer, run); }));
   ASSERT_TRUE(writer.finish());
   EXPECT_EQ(again, bytes);
 }
@@ -66,13 +65,13 @@ TEST(SnapshotRuns, OfAFileCanBeWrittenAgain) {
 TEST(SnapshotRuns, NoRunIsASectionWithoutBytes) { EXPECT_EQ(read(written({})), std::vector<StoredRun>()); }
 
 TEST(SnapshotRuns, HoldTheLargestTokenToo) {
-  const std::vector<StoredRun> runs = {{1, {0, 0x7ffffffe, 0x7ffffffe | detail::RunWord::output, 0x40000000}, {9}}};
+  const std::vector<StoredRun> runs = {{1, {0, 0x7ffffffe, 0xfffffffe, 0x40000000}, {9}}};
   EXPECT_EQ(read(written(runs)), runs);
 }
 
 TEST(SnapshotRuns, WhoSaidATokenSharesAWordWithItWithoutOverlap) {
-  static_assert((detail::RunWord::output | detail::RunWord::token) == 0xffffffff);
-  static_assert((detail::RunWord::output & detail::RunWord::token) == 0);
+  static_assert(detail::HistoryWord(0x7ffffffe, Origin::prompt).bits() == 0x7ffffffe);
+  static_assert(detail::HistoryWord(0x7ffffffe, Origin::output).bits() == 0xfffffffe);
   static_assert(detail::run_bytes(1) == 17 && detail::run_bytes(32) == 141 && detail::run_bytes(33) == 146);
 }
 

@@ -113,8 +113,8 @@ inline Names own_includes(const std::string& text) {
 
 /// The headers that call the operating system. No other header includes them.
 inline const Names& system_headers() {
-  static const Names names = {"reprise/corpus/detail/map_calls.hpp", "reprise/corpus/mapped_corpus.hpp",
-                              "reprise/history/detail/file_calls.hpp", "reprise/history/snapshot_file.hpp"};
+  static const Names names = {"reprise/corpus/mapped_corpus.hpp", "reprise/history/detail/file_calls.hpp",
+                              "reprise/history/snapshot_file.hpp"};
   return names;
 }
 

@@ -29,7 +29,7 @@ const std::map<std::string, Names>& layers() {
         {"index", {"core"}},
         {"evidence", {"core"}},
         {"history", {"core", "index", "evidence", "control"}},
-        {"corpus", {"core"}},
+        {"corpus", {"core", "history"}},
         {"draft", {"core", "index", "evidence"}},
         {"engine", {"core"}},
         {"control", {"core", "evidence"}},

@@ -262,7 +262,7 @@ class Life {
     SnapshotWriter writer(bytes, some_tokenizer);
     write_calibration(writer, tenant_->calibration);
     writer.begin_section(SectionKind::runs);
-    for (const StoredRun& run : runs) detail::write_run(writer, run);
+    for (const StoredRun& run : runs) testing::write_run(writer, run);
     EXPECT_TRUE(writer.finish());
     observed_.insert(observed_.end(), bytes.begin(), bytes.end());
   }

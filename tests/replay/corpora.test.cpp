@@ -46,7 +46,7 @@ TEST_F(CorporaTest, RefusesFilesThatCannotBeUsed) {
               HasSubstr("empty.corpus: the corpus has no tokens; leave it out"));
   EXPECT_THAT(refused({write("nothing", "")}), HasSubstr("is missing: take another copy of the file (0 bytes"));
   EXPECT_THAT(refused({good, good, good, good}), HasSubstr("at most 3 corpora"));
-  EXPECT_THAT(refused({folder_.generic_string() + "/none"}), HasSubstr("there is no corpus of this name"));
+  EXPECT_THAT(refused({folder_.generic_string() + "/none"}), HasSubstr("there is no file of this name"));
   EXPECT_THAT(refused({write("text", testing::CorpusBytes(300, std::byte{65}))}), HasSubstr("does not begin like"));
   testing::CorpusBytes cut = corpus_of({{1, 2, 3}}, 100, 7);
   cut.pop_back();

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/c/detail/errors.hpp"
+#include "reprise/c/detail/arguments.hpp"
 #include "reprise/c/reprise.h"
 #include "reprise/stats/statistics_text.hpp"
 #include "support/c_pairs.hpp"

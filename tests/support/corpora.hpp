@@ -114,12 +114,12 @@ inline void repair_checksums(CorpusBytes& bytes) {
   constexpr std::size_t checksum_at = Format::header_bytes - 8;
   for (std::size_t i = 0; i < detail::corpus_sections; ++i) {
     const std::size_t at = 72 + 24 * i;
-    const auto offset = detail::load_number<std::uint64_t>(&bytes[at]);
-    const auto size = detail::load_number<std::uint64_t>(&bytes[at + 8]);
+    const auto offset = detail::load_little<std::uint64_t>(&bytes[at]);
+    const auto size = detail::load_little<std::uint64_t>(&bytes[at + 8]);
     if (offset > bytes.size() || size > bytes.size() - offset) continue;
-    detail::store_number(detail::Xxh64::of(std::span<const std::byte>(bytes).subspan(offset, size)), &bytes[at + 16]);
+    detail::store_little(detail::Xxh64::of(std::span<const std::byte>(bytes).subspan(offset, size)), &bytes[at + 16]);
   }
-  detail::store_number(detail::Xxh64::of(std::span<const std::byte>(bytes).first(checksum_at)), &bytes[checksum_at]);
+  detail::store_little(detail::Xxh64::of(std::span<const std::byte>(bytes).first(checksum_at)), &bytes[checksum_at]);
 }
 
 /// Reads a corpus in all ways, and returns the first broken promise; an empty text if there is none. The bytes may be
@@ -197,7 +197,7 @@ class ForgedCorpus {
         bytes_(working_copies()[std::to_integer<std::size_t>(data[0]) % forged_corpora().size()]) {
     const auto all = data;
     for (data = data.subspan(1); data.size() >= 4; data = data.subspan(4)) {
-      const std::size_t at = offset_of(detail::load_number<std::uint16_t>(data.data()));
+      const std::size_t at = offset_of(detail::load_little<std::uint16_t>(data.data()));
       bytes_[at] = (data[2] & std::byte{1}) != std::byte{0} ? data[3] : bytes_[at] ^ data[3];
       changed_.push_back(at);
     }
@@ -234,17 +234,17 @@ class ForgedCorpus {
     constexpr std::size_t checksum_at = detail::CorpusFormat::header_bytes - 8;
     for (std::size_t i = 0; checked_ && i < detail::corpus_sections; ++i) {
       const std::size_t at = 72 + 24 * i;
-      const auto offset = detail::load_number<std::uint64_t>(&bytes_[at]);
-      const auto size = detail::load_number<std::uint64_t>(&bytes_[at + 8]);
+      const auto offset = detail::load_little<std::uint64_t>(&bytes_[at]);
+      const auto size = detail::load_little<std::uint64_t>(&bytes_[at + 8]);
       if (offset > bytes_.size() || size > bytes_.size() - offset) continue;
       const bool same = offset == layout_.parts[i].offset && size == layout_.parts[i].bytes &&
                         std::none_of(changed_.begin(), changed_.end(),
                                      [&](std::size_t byte) { return byte >= offset && byte - offset < size; });
-      detail::store_number(same ? detail::load_number<std::uint64_t>(&whole_[at + 16])
+      detail::store_little(same ? detail::load_little<std::uint64_t>(&whole_[at + 16])
                                 : detail::Xxh64::of(bytes().subspan(offset, size)),
                            &bytes_[at + 16]);
     }
-    detail::store_number(detail::Xxh64::of(bytes().first(checksum_at)), &bytes_[checksum_at]);
+    detail::store_little(detail::Xxh64::of(bytes().first(checksum_at)), &bytes_[checksum_at]);
   }
 
   const CorpusBytes& whole_;

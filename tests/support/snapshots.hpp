@@ -12,7 +12,7 @@
 #include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/detail/byte_format.hpp"
-#include "reprise/history/detail/snapshot_runs.hpp"
+#include "reprise/history/detail/segments.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/table_snapshots.hpp"
@@ -35,28 +35,38 @@ struct StoredRun {
   std::vector<std::uint32_t> words;
   std::vector<std::uint8_t> use_counts;
 
-  [[nodiscard]] std::uint64_t sequence() const { return id; }
   [[nodiscard]] std::size_t size() const { return words.size(); }
-  [[nodiscard]] std::uint32_t word(std::size_t i) const { return words[i]; }
-  [[nodiscard]] std::uint8_t use_count(std::size_t i) const { return use_counts[i]; }
   friend bool operator==(const StoredRun&, const StoredRun&) = default;
 };
-static_assert(detail::RunSource<StoredRun>);
-
 inline StoredRun stored(const detail::RunView& view) {
   StoredRun run = {view.sequence(), {}, {}};
-  for (std::size_t i = 0; i < view.size(); ++i) run.words.push_back(view.word(i));
+  for (std::size_t i = 0; i < view.size(); ++i) run.words.push_back(view.word(i).bits());
   for (std::size_t i = 0; i * detail::tokens_per_use_count < view.size(); ++i)
     run.use_counts.push_back(view.use_count(i));
   return run;
 }
 
+/// Writes a run into the section begun last.
+inline void write_run(SnapshotWriter& writer, const detail::RunView& run) {
+  writer.put(run.sequence());
+  writer.put(static_cast<std::uint32_t>(run.size()));
+  for (std::size_t i = 0; i < run.size(); ++i) writer.put(run.word(i).bits());
+  for (std::size_t i = 0; i * detail::tokens_per_use_count < run.size(); ++i) writer.put(run.use_count(i));
+}
+inline void write_run(SnapshotWriter& writer, const StoredRun& run) {
+  writer.put(run.id);
+  writer.put(static_cast<std::uint32_t>(run.size()));
+  for (const std::uint32_t word : run.words) writer.put(word);
+  for (const std::uint8_t count : run.use_counts) writer.put(count);
+}
+
 /// Returns a run of arbitrary tokens.
 inline StoredRun random_run(Random& random, std::size_t tokens) {
+  constexpr std::uint32_t no_token = detail::HistoryWord::most_tokens;
   StoredRun run = {random.next(), {}, {}};
   for (std::size_t i = 0; i < tokens; ++i) {
     const auto word = static_cast<std::uint32_t>(random.next());
-    run.words.push_back((word & detail::RunWord::token) == detail::RunWord::token ? 0 : word);
+    run.words.push_back((word & no_token) == no_token ? 0 : word);
     if (i % detail::tokens_per_use_count == 0) run.use_counts.push_back(static_cast<std::uint8_t>(random.next()));
   }
   return run;
@@ -83,7 +93,7 @@ inline Bytes sample_snapshot(std::size_t runs, bool with_calibration = true, std
   SnapshotWriter writer(bytes, some_tokenizer);
   if (with_calibration) write_calibration(writer, taught_state(seed));
   writer.begin_section(SectionKind::runs);
-  for (const StoredRun& run : all) detail::write_run(writer, run);
+  for (const StoredRun& run : all) write_run(writer, run);
   static_cast<void>(writer.finish());
   return bytes;
 }
@@ -145,8 +155,7 @@ inline std::string read_any_costs(const SnapshotReader& reader, SnapshotCoverage
     return stored.error().code == ErrorCode::snapshot_forged ? "" : "costs refused with another error";
   }
   ++coverage.costs;
-  std::string engine;
-  for (const std::byte byte : stored->engine) engine += static_cast<char>(byte);
+  const std::string engine(stored->engine);
   const auto loaded = load_costs(reader, engine);
   if (!loaded || *loaded != stored->prior) return "costs that are loaded otherwise";
   if (load_costs(reader, engine + "x").error().code != ErrorCode::other_engine) return "costs of another engine";
@@ -232,7 +241,7 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
     writer.begin_section(SectionKind::runs);
     std::size_t length = 0;
     const auto read = detail::for_each_run(*section, [&](const detail::RunView& run) {
-      detail::write_run(writer, run);
+      write_run(writer, run);
       length += detail::run_bytes(run.size());
       ++coverage.runs;
     });

@@ -11,10 +11,7 @@
 #include <utility>
 
 #include "reprise/c/detail/arguments.hpp"
-#include "reprise/c/detail/errors.hpp"
 #include "reprise/c/detail/handles.hpp"
-#include "reprise/c/detail/histories.hpp"
-#include "reprise/c/detail/passes.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/result.hpp"
@@ -37,6 +34,15 @@ Result<void> make_curve(const reprise_cost_point* points, std::size_t count, rep
   auto curve = CostCurve::from_points({copies.data(), copies.size()});
   if (!curve) return curve.error();
   return c::make(made, *std::move(curve));
+}
+
+/// Calls write(), which sets *needed, unless a pointer is null.
+template <class Handle, class Write>
+reprise_status measured(Handle* handle, size_t* needed, Write write) noexcept {
+  auto result = c::clear(needed);
+  if (handle == nullptr) return REPRISE_INVALID_ARGUMENT;
+  if (result) result = write();
+  return handle->last.status(result);
 }
 
 }  // namespace
@@ -111,10 +117,7 @@ reprise_status reprise_history_learn_from_session(reprise_history* history, cons
 
 reprise_status reprise_history_save(reprise_history* history, uint64_t tokenizer, void* buffer, size_t room,
                                     size_t* needed) {
-  auto result = c::clear(needed);
-  if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
-  if (result) result = c::save(*history, tokenizer, buffer, room, *needed);
-  return history->last.status(result);
+  return measured(history, needed, [&] { return c::save(*history, tokenizer, buffer, room, *needed); });
 }
 
 reprise_status reprise_history_load(reprise_history* history, uint64_t tokenizer, const void* bytes, size_t count) {
@@ -159,18 +162,14 @@ reprise_status reprise_follower_forget(reprise_follower* follower) {
 }
 
 reprise_status reprise_follower_statistics(reprise_follower* follower, char* buffer, size_t room, size_t* needed) {
-  auto result = c::clear(needed);
-  if (follower == nullptr) return REPRISE_INVALID_ARGUMENT;
-  if (result) result = c::write_statistics(follower->follower.statistics(), buffer, room, *needed);
-  return follower->last.status(result);
+  return measured(follower, needed,
+                  [&] { return c::write_statistics(follower->follower.statistics(), buffer, room, *needed); });
 }
 
 reprise_status reprise_follower_save_costs(reprise_follower* follower, const char* engine, void* buffer, size_t room,
                                            size_t* needed) {
-  auto result = c::clear(needed);
-  if (follower == nullptr) return REPRISE_INVALID_ARGUMENT;
-  if (result) result = c::save_costs_of(follower->follower.session(), engine, buffer, room, *needed);
-  return follower->last.status(result);
+  return measured(follower, needed,
+                  [&] { return c::save_costs_of(follower->follower.session(), engine, buffer, room, *needed); });
 }
 
 const reprise_error* reprise_follower_error(const reprise_follower* follower) {
@@ -315,18 +314,13 @@ reprise_status reprise_session_state(reprise_session* session, reprise_state* st
 }
 
 reprise_status reprise_session_statistics(reprise_session* session, char* buffer, size_t room, size_t* needed) {
-  auto result = c::clear(needed);
-  if (session == nullptr) return REPRISE_INVALID_ARGUMENT;
-  if (result) result = c::write_statistics(session->session.statistics(), buffer, room, *needed);
-  return session->last.status(result);
+  return measured(session, needed,
+                  [&] { return c::write_statistics(session->session.statistics(), buffer, room, *needed); });
 }
 
 reprise_status reprise_session_save_costs(reprise_session* session, const char* engine, void* buffer, size_t room,
                                           size_t* needed) {
-  auto result = c::clear(needed);
-  if (session == nullptr) return REPRISE_INVALID_ARGUMENT;
-  if (result) result = c::save_costs_of(session->session, engine, buffer, room, *needed);
-  return session->last.status(result);
+  return measured(session, needed, [&] { return c::save_costs_of(session->session, engine, buffer, room, *needed); });
 }
 
 const reprise_error* reprise_session_error(const reprise_session* session) {

@@ -13,7 +13,6 @@
 #include "reprise/corpus/detail/corpus_format.hpp"
 #include "reprise/corpus/detail/corpus_matches.hpp"
 #include "reprise/corpus/detail/corpus_view.hpp"
-#include "reprise/corpus/detail/next_in_range.hpp"
 
 namespace reprise::inline v0 {
 
@@ -170,12 +169,9 @@ class CorpusStore {
   /// after a document's last token belongs to that document. Cost: a binary search.
   [[nodiscard]] std::uint64_t document_of(StorePlace place) const noexcept {
     if (place >= view_.words()) return documents();
-    std::uint64_t low = 0;
-    for (std::uint64_t high = documents(); high - low > 1;) {
-      const std::uint64_t middle = low + (high - low) / 2;
-      (view_.document_begin(middle) <= place ? low : high) = middle;
-    }
-    return low;
+    // The first document is not asked: in a forged corpus it may begin anywhere.
+    const auto is_later = [&](std::uint64_t document) { return view_.document_begin(document) > place; };
+    return detail::first_past(1, documents(), is_later) - 1;
   }
 
  private:
@@ -190,13 +186,11 @@ class CorpusStore {
   template <detail::CorpusWord Word>
   [[nodiscard]] StoreRun read_words(StorePlace place, std::span<Token> out) const noexcept {
     const auto text = view_.text<Word>();
-    const auto is_token = [&] {
-      return place < text.size() && text.word(static_cast<std::size_t>(place)) < identity().vocabulary;
-    };
+    const auto is_token = [&] { return place < text.size() && text.word(place) < identity().vocabulary; };
     std::size_t size = 0;
     for (; size < out.size(); ++size, ++place) {
       if (!is_token()) return {size, no_place};
-      out[size] = static_cast<Token>(text.word(static_cast<std::size_t>(place)));
+      out[size] = static_cast<Token>(text.word(place));
     }
     return {size, is_token() ? place : no_place};
   }

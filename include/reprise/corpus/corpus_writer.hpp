@@ -14,8 +14,10 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/corpus/detail/corpus_format.hpp"
+#include "reprise/corpus/detail/corpus_view.hpp"
 #include "reprise/corpus/detail/suffix_sort.hpp"
 #include "reprise/corpus/detail/xxh64.hpp"
+#include "reprise/history/detail/byte_format.hpp"
 
 namespace reprise::inline v0 {
 
@@ -43,12 +45,11 @@ class CorpusImage {
   /// Allocates the file. Error: out_of_memory (`value`: the bytes of the file).
   static Result<CorpusImage> make(const CorpusHeader& header) noexcept {
     CorpusImage image;
-    image.header_ = header;
-    image.layout_ = layout_of(header);
-    const auto bytes = static_cast<std::size_t>(image.layout_.file_bytes);
+    const auto bytes = static_cast<std::size_t>(layout_of(header).file_bytes);
     if (!image.bytes_.resize(bytes, std::byte{0}))
       return Error{ErrorCode::out_of_memory, "there is no memory for the corpus: build it with reprise-index", bytes,
                    0};
+    image.view_ = CorpusView({image.bytes_.data(), bytes}, header);
     return image;
   }
 
@@ -56,53 +57,54 @@ class CorpusImage {
     std::uint64_t word = 0;
     std::uint64_t document = 0;
     std::uint64_t name_byte = 0;
-    std::byte* const names = at(CorpusSection::names, (header_.documents + 1) * 8);
+    std::byte* const names = at(CorpusSection::names, (view_.header().documents + 1) * 8);
     for (const CorpusDocument& each : documents) {
       if (each.tokens.empty()) continue;
-      store_number(word, at(CorpusSection::documents, document * 8));
-      store_number(name_byte, at(CorpusSection::names, document * 8));
+      store_little(word, at(CorpusSection::documents, document * 8));
+      store_little(name_byte, at(CorpusSection::names, document * 8));
       for (const Token token : each.tokens) put_word(word++, static_cast<Word>(token));
       put_word(word++, SuffixText<Word>::separator);
       if (!each.name.empty()) std::memcpy(names + name_byte, each.name.data(), each.name.size());
       name_byte += each.name.size();
       ++document;
     }
-    store_number(word, at(CorpusSection::documents, document * 8));
-    store_number(name_byte, at(CorpusSection::names, document * 8));
+    store_little(word, at(CorpusSection::documents, document * 8));
+    store_little(name_byte, at(CorpusSection::names, document * 8));
   }
 
   /// Writes the places in order of their first tokens, and the index of the first place of each token.
   void write_places() noexcept {
-    for_each_token([&](std::uint64_t, Word token) { set_start(token + std::uint64_t{1}, start(token + 1U) + 1); });
-    for (std::uint64_t token = 1; token <= header_.vocabulary; ++token)
-      set_start(token, start(token) + start(token - 1));
+    for_each_token(
+        [&](std::uint64_t, Word token) { set_start(token + std::uint64_t{1}, view_.start(token + 1U) + 1); });
+    for (std::uint64_t token = 1; token <= view_.header().vocabulary; ++token)
+      set_start(token, view_.start(token) + view_.start(token - 1));
     for_each_token([&](std::uint64_t place, Word token) {
-      const std::uint64_t index = start(token);
+      const std::uint64_t index = view_.start(token);
       set_place(index, place);
       set_start(token, index + 1);
     });
     // Each start is now the end of its token, which is the start of the next token.
-    for (std::uint64_t token = header_.vocabulary; token > 0; --token) set_start(token, start(token - 1));
+    for (std::uint64_t token = view_.header().vocabulary; token > 0; --token) set_start(token, view_.start(token - 1));
     set_start(0, 0);
   }
 
   /// Sorts the places of each first token. Error: out_of_memory (`value`: the bytes needed).
   Result<void> sort_places() noexcept {
     std::uint64_t most = 0;
-    for (std::uint32_t token = 0; token < header_.vocabulary; ++token)
-      most = std::max(most, start(token + 1U) - start(token));
+    for (std::uint32_t token = 0; token < view_.header().vocabulary; ++token)
+      most = std::max(most, view_.start(token + 1U) - view_.start(token));
     const auto count = static_cast<std::size_t>(most);
     Buffer<SuffixRecord> records;
     Buffer<SuffixRecord> scratch;
     if (!records.resize(count, {}) || !scratch.resize(count, {}))
       return Error{ErrorCode::out_of_memory, "there is no memory to sort the corpus: build it with reprise-index",
                    2 * count * sizeof(SuffixRecord), 0};
-    SuffixSorter<Word> sorter(text(), header_.depth, {scratch.data(), count});
-    for (std::uint32_t token = 0; token < header_.vocabulary; ++token) {
-      const std::uint64_t first = start(token);
-      const auto size = static_cast<std::size_t>(start(token + 1U) - first);
+    SuffixSorter<Word> sorter(view_.text<Word>(), view_.header().depth, {scratch.data(), count});
+    for (std::uint32_t token = 0; token < view_.header().vocabulary; ++token) {
+      const std::uint64_t first = view_.start(token);
+      const auto size = static_cast<std::size_t>(view_.start(token + 1U) - first);
       if (size < 2) continue;
-      for (std::size_t i = 0; i < size; ++i) records[i] = {0, place(first + i)};
+      for (std::size_t i = 0; i < size; ++i) records[i] = {0, view_.place(first + i)};
       sorter.sort({records.data(), size}, 1);
       for (std::size_t i = 0; i < size; ++i) set_place(first + i, records[i].place);
     }
@@ -111,52 +113,43 @@ class CorpusImage {
 
   /// Writes the fences, the checksums and the header, and returns the bytes of the corpus.
   Buffer<std::byte> finish() noexcept {
-    for (std::uint64_t fence = 0; fence < header_.fences(); ++fence) {
-      const auto after_first = static_cast<std::size_t>(place(fence * CorpusFormat::fence_stride)) + 1;
-      store_number(text().key(after_first), at(CorpusSection::fences, fence * 8));
+    for (std::uint64_t fence = 0; fence < view_.header().fences(); ++fence) {
+      const std::uint64_t after_first = view_.place(fence * CorpusFormat::fence_stride) + 1;
+      store_little(view_.text<Word>().key(after_first), at(CorpusSection::fences, fence * 8));
     }
+    CorpusHeader header = view_.header();
     for (std::size_t i = 0; i < corpus_sections; ++i) {
-      const CorpusPart part = layout_.parts[i];
-      header_.checksums[i] = Xxh64::of({bytes_.data() + part.offset, static_cast<std::size_t>(part.bytes)});
+      const CorpusPart part = view_.layout().parts[i];
+      header.checksums[i] = Xxh64::of({bytes_.data() + part.offset, static_cast<std::size_t>(part.bytes)});
     }
-    const auto header = encode(header_);
-    std::copy(header.begin(), header.end(), bytes_.begin());
+    const auto first = encode(header);
+    std::copy(first.begin(), first.end(), bytes_.begin());
     return std::move(bytes_);
   }
 
  private:
   [[nodiscard]] std::byte* at(CorpusSection section, std::uint64_t byte) noexcept {
-    return bytes_.data() + layout_[section].offset + byte;
-  }
-  [[nodiscard]] SuffixText<Word> text() noexcept {
-    return SuffixText<Word>({at(CorpusSection::tokens, 0), static_cast<std::size_t>(header_.words) * sizeof(Word)});
+    return bytes_.data() + view_.layout()[section].offset + byte;
   }
   void put_word(std::uint64_t index, Word word) noexcept {
-    store_number(word, at(CorpusSection::tokens, index * sizeof(Word)));
-  }
-  [[nodiscard]] std::uint64_t start(std::uint64_t token) noexcept {
-    return load_number<std::uint64_t>(at(CorpusSection::starts, token * 8));
+    store_little(word, at(CorpusSection::tokens, index * sizeof(Word)));
   }
   void set_start(std::uint64_t token, std::uint64_t index) noexcept {
-    store_number(index, at(CorpusSection::starts, token * 8));
-  }
-  [[nodiscard]] std::uint64_t place(std::uint64_t index) noexcept {
-    return load_place(at(CorpusSection::places, index * header_.place_bytes), header_.place_bytes);
+    store_little(index, at(CorpusSection::starts, token * 8));
   }
   void set_place(std::uint64_t index, std::uint64_t place) noexcept {
-    store_place(place, at(CorpusSection::places, index * header_.place_bytes), header_.place_bytes);
+    store_place(place, at(CorpusSection::places, index * view_.header().place_bytes), view_.header().place_bytes);
   }
   /// Calls visit(place, token) for each token of the text.
   template <class Visit>
   void for_each_token(Visit visit) noexcept {
-    const SuffixText<Word> words = text();
+    const SuffixText<Word> words = view_.text<Word>();
     for (std::size_t i = 0; i < words.size(); ++i)
       if (const Word word = words.word(i); word != SuffixText<Word>::separator) visit(i, word);
   }
 
-  CorpusHeader header_;
-  CorpusLayout layout_;
   Buffer<std::byte> bytes_;
+  CorpusView view_;
 };
 
 /// Returns the header of a corpus of these documents, without checksums. Errors: as make_corpus().

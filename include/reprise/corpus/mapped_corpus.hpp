@@ -7,42 +7,70 @@
 #include <filesystem>
 #include <limits>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "reprise/core/result.hpp"
 #include "reprise/corpus/corpus_store.hpp"
-#include "reprise/corpus/detail/map_calls.hpp"
+#include "reprise/history/detail/file_calls.hpp"
+#include "reprise/history/snapshot_file.hpp"
 
-/// \file Maps the file of a corpus into memory. Only this header and map_calls.hpp call the operating system; the
-/// umbrella reprise.hpp does not include them.
+#if defined(_WIN32)
+#include <io.h>
+// Declared here as in <windows.h>, because including that header would define thousands of macros.
+extern "C" __declspec(dllimport) void* __stdcall CreateFileMappingW(void*, struct _SECURITY_ATTRIBUTES*, unsigned long,
+                                                                    unsigned long, unsigned long, const wchar_t*);
+#if defined(_WIN64)
+extern "C" __declspec(dllimport) void* __stdcall MapViewOfFile(void*, unsigned long, unsigned long, unsigned long,
+                                                               unsigned __int64);
+#else
+extern "C" __declspec(dllimport) void* __stdcall MapViewOfFile(void*, unsigned long, unsigned long, unsigned long,
+                                                               unsigned long);
+#endif
+extern "C" __declspec(dllimport) int __stdcall UnmapViewOfFile(const void*);
+extern "C" __declspec(dllimport) int __stdcall CloseHandle(void*);
+#else
+#include <sys/mman.h>
+#endif
+
+/// \file Maps the file of a corpus into memory. This header calls the operating system; the umbrella
+/// reprise.hpp does not include it.
 
 namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Returns an Error for this error number of a file that is read.
-inline Error map_error(int error) noexcept {
-  const auto sentence = [error]() -> std::string_view {
-    switch (error) {
-      case ENAMETOOLONG:
-        return "the name of the corpus is too long: shorten it";
-      case ENOTDIR:
-        return "a folder in the path of the corpus is not a folder: check the path";
-      case EACCES:
-      case EPERM:
-        return "the operating system denies access to the corpus: check the permissions of the file and of its folder";
-      case ENOMEM:
-        return "there is no address space for the corpus: close other corpora, or raise the limit of the process";
-      case EMFILE:
-      case ENFILE:
-        return "too many files are open: close some of them";
-      default:
-        return "the corpus cannot be read: check its disk and its file system";
-    }
-  };
-  return {ErrorCode::file_failed, sentence(), static_cast<std::uint64_t>(error)};
-}
+/// The calls to the operating system. Those that map a file return 0 or an error number from <cerrno>. Tests replace
+/// the functions with ones that fail.
+struct MapCalls : FileCalls {
+#if defined(_WIN32)
+  /// Maps a file of this size, which is not 0, for reading.
+  static int map(int file, std::size_t /*bytes*/, const std::byte*& data) noexcept {
+    constexpr unsigned long page_read_only = 2;
+    constexpr unsigned long map_read = 4;
+    void* const handle = reinterpret_cast<void*>(_get_osfhandle(file));
+    void* const mapping = CreateFileMappingW(handle, nullptr, page_read_only, 0, 0, nullptr);
+    if (mapping == nullptr) return EIO;
+    data = static_cast<const std::byte*>(MapViewOfFile(mapping, map_read, 0, 0, 0));
+    CloseHandle(mapping);  // the view keeps the mapping
+    return data == nullptr ? ENOMEM : 0;
+  }
+  static void unmap(const std::byte* data, std::size_t /*bytes*/) noexcept { UnmapViewOfFile(data); }
+#else
+  /// Maps a file of this size, which is not 0, for reading. Lookups are scattered, so the system need not read ahead.
+  static int map(int file, std::size_t bytes, const std::byte*& data) noexcept {
+    void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) return errno;
+#if defined(POSIX_MADV_RANDOM)  // not in WASI
+    static_cast<void>(::posix_madvise(mapped, bytes, POSIX_MADV_RANDOM));
+#endif
+    data = static_cast<const std::byte*>(mapped);
+    return 0;
+  }
+  static void unmap(const std::byte* data, std::size_t bytes) noexcept {
+    ::munmap(const_cast<std::byte*>(data), bytes);
+  }
+#endif
+};
 
 /// The bytes of a file. The destructor unmaps them.
 template <class Calls>
@@ -62,34 +90,21 @@ class Mapping {
 
   /// Maps the whole file. An empty file gives no bytes.
   static Result<Mapping> of(const std::filesystem::path& path) noexcept {
-    const auto& name = path.native();
-    if (name.empty() || name.find(typename Calls::PathChar{0}) != name.npos)
-      return Error{ErrorCode::bad_file_name, "the name of the corpus is empty or has a NUL in it: give another one"};
-    int file = -1;
-    const int error = Calls::open(path.c_str(), file);
-    if (error == ENOENT) return Error{ErrorCode::no_such_file, "there is no corpus of this name: check the path"};
-    if (error != 0) return map_error(error);
-    auto mapping = of(file);
-    Calls::close(file);  // the mapping stays
+    Calls calls;
+    OpenFile<Calls> file(calls);  // may be closed at the end, because the mapping stays
+    const auto size = open_file(calls, path, file);
+    if (!size) return size.error();
+    if (*size > std::numeric_limits<std::size_t>::max()) return file_unreadable(ENOMEM);
+    Mapping mapping;
+    if (*size == 0) return mapping;
+    const auto count = static_cast<std::size_t>(*size);
+    const std::byte* data = nullptr;
+    if (const int error = Calls::map(file.number, count, data)) return file_unreadable(error);
+    mapping.bytes_ = {data, count};
     return mapping;
   }
 
  private:
-  static Result<Mapping> of(int file) noexcept {
-    bool regular = false;
-    std::uint64_t size = 0;
-    if (const int error = Calls::measure(file, regular, size)) return map_error(error);
-    if (!regular)
-      return Error{ErrorCode::not_a_regular_file, "the path is a folder or a device: give the path of a corpus"};
-    if (size > std::numeric_limits<std::size_t>::max()) return map_error(ENOMEM);
-    Mapping mapping;
-    if (size == 0) return mapping;
-    const std::byte* data = nullptr;
-    if (const int error = Calls::map(file, static_cast<std::size_t>(size), data)) return map_error(error);
-    mapping.bytes_ = {data, static_cast<std::size_t>(size)};
-    return mapping;
-  }
-
   std::span<const std::byte> bytes_;
 };
 
@@ -109,21 +124,11 @@ class MappedCorpus {
 
   /// Maps the file and checks its header. Links are followed. Errors: bad_file_name; no_such_file; not_a_regular_file;
   /// file_failed (`value`: a number from <cerrno>); those of CorpusStore::open(). Cost: the same for any size.
-  [[nodiscard]] static Result<MappedCorpus> open(const std::filesystem::path& path) noexcept {
-    auto mapping = detail::Mapping<detail::MapCalls>::of(path);
-    if (!mapping) return mapping.error();
-    const auto store = CorpusStore::open(mapping->bytes());
-    if (!store) return store.error();
-    return MappedCorpus(*std::move(mapping), *store);
-  }
+  [[nodiscard]] static Result<MappedCorpus> open(const std::filesystem::path& path) noexcept { return map(path); }
   /// Like the function above, and refuses a corpus of another tokenizer: other_vocabulary, other_tokenizer.
   [[nodiscard]] static Result<MappedCorpus> open(const std::filesystem::path& path,
                                                  const CorpusStore::Identity& expected) noexcept {
-    auto mapping = detail::Mapping<detail::MapCalls>::of(path);
-    if (!mapping) return mapping.error();
-    const auto store = CorpusStore::open(mapping->bytes(), expected);
-    if (!store) return store.error();
-    return MappedCorpus(*std::move(mapping), *store);
+    return map(path, expected);
   }
 
   /// Returns the store, for NgramOptions::stores.
@@ -132,6 +137,15 @@ class MappedCorpus {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return mapping_.bytes(); }
 
  private:
+  template <class... Expected>
+  [[nodiscard]] static Result<MappedCorpus> map(const std::filesystem::path& path,
+                                                const Expected&... expected) noexcept {
+    auto mapping = detail::Mapping<detail::MapCalls>::of(path);
+    if (!mapping) return mapping.error();
+    const auto store = CorpusStore::open(mapping->bytes(), expected...);
+    if (!store) return store.error();
+    return MappedCorpus(*std::move(mapping), *store);
+  }
   MappedCorpus(detail::Mapping<detail::MapCalls> mapping, const CorpusStore& store) noexcept
       : mapping_(std::move(mapping)), store_(store) {}
 

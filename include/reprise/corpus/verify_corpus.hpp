@@ -73,9 +73,9 @@ class CorpusCheck {
       if (view_.name_begin(i) > view_.name_begin(i + 1) || view_.name_begin(i + 1) > header.name_bytes)
         return forged("the name of a document lies outside of the names: build the corpus again", i);
       for (std::uint64_t word = begin; word + 1 < end; ++word)
-        if (text_.word(static_cast<std::size_t>(word)) >= header.vocabulary)
+        if (text_.word(word) >= header.vocabulary)
           return forged("a token of the corpus is outside of its vocabulary: build the corpus again", word);
-      if (text_.word(static_cast<std::size_t>(end - 1)) != separator)
+      if (text_.word(end - 1) != separator)
         return forged("a document of the corpus does not end with a separator: build the corpus again", i);
     }
     if (view_.document_begin(header.documents) != header.words ||
@@ -108,15 +108,15 @@ class CorpusCheck {
     std::uint64_t token = 0;
     std::uint64_t before = 0;
     for (std::uint64_t index = 0; index < suffixes; ++index) {
-      if (index + ahead < suffixes) prefetch_text(view_.place(index + ahead));
+      if (index + ahead < suffixes) text_.prefetch(view_.place(index + ahead));
       const std::uint64_t place = view_.place(index);
       while (view_.start(token + 1) <= index) ++token;
-      if (place >= view_.words() || text_.word(static_cast<std::size_t>(place)) != token)
+      if (place >= view_.words() || text_.word(place) != token)
         return forged("a suffix of the corpus is under another first token: build the corpus again", index);
       if (index != view_.start(token) && !rises(before, place))
         return forged("two suffixes of the corpus are in the wrong order: build the corpus again", index);
       if (index % CorpusFormat::fence_stride == 0 &&
-          view_.fence(index / CorpusFormat::fence_stride) != text_.key(static_cast<std::size_t>(place) + 1))
+          view_.fence(index / CorpusFormat::fence_stride) != text_.key(place + 1))
         return forged("a fence of the corpus is not the key of its suffix: build the corpus again", index);
       before = place;
       if ((index + 1) % step == 0) progress_(corpus_sections + (index + 1) / step, progress_steps());
@@ -124,22 +124,16 @@ class CorpusCheck {
     return {};
   }
 
-  void prefetch_text(std::uint64_t place) const noexcept {
-    if (place < view_.words()) text_.prefetch(static_cast<std::size_t>(place));
-  }
   [[nodiscard]] std::uint64_t progress_steps() const noexcept { return corpus_sections + view_.tokens() / step; }
 
   /// Returns true if the suffix at `left` comes before the one at `right`. Both begin with the same token.
   [[nodiscard]] bool rises(std::uint64_t left, std::uint64_t right) const noexcept {
     constexpr std::uint64_t last_lane = separator;
-    const std::uint64_t depth = view_.header().depth;
-    for (std::uint64_t offset = 1; offset < depth; offset += SuffixText<Word>::lanes) {
-      // Lanes at or after the depth do not count.
-      const std::uint64_t mask = depth - offset >= SuffixText<Word>::lanes
-                                     ? ~std::uint64_t{0}
-                                     : ~(~std::uint64_t{0} >> (8 * sizeof(Word) * (depth - offset)));
-      const std::uint64_t a = text_.key(static_cast<std::size_t>(left + offset)) & mask;
-      const std::uint64_t b = text_.key(static_cast<std::size_t>(right + offset)) & mask;
+    const std::size_t depth = view_.header().depth;
+    for (std::size_t offset = 1; offset < depth; offset += SuffixText<Word>::lanes) {
+      const std::uint64_t mask = SuffixText<Word>::mask(depth - offset);  // lanes at or after the depth do not count
+      const std::uint64_t a = text_.key(left + offset) & mask;
+      const std::uint64_t b = text_.key(right + offset) & mask;
       if (a != b) return a < b;
       if ((a & last_lane) == 0) break;  // both documents or the depth end here
     }

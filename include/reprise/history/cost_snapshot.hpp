@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "reprise/control/cost_curve.hpp"
@@ -56,7 +54,7 @@ namespace detail {
 
 /// The contents of a section of kind `costs`.
 struct StoredCosts {
-  std::span<const std::byte> engine;
+  std::string_view engine;
   CostPrior prior;
 };
 
@@ -64,18 +62,13 @@ struct StoredCosts {
 /// if they break a rule of the format. `value`: the offset in the section of the name, of the number of costs or of the
 /// cost that is wrong; `limit`: the section's kind.
 [[nodiscard]] inline Result<StoredCosts> read_costs(SnapshotReader::Cursor section) noexcept {
-  const auto forged = [](std::size_t at) {
-    return Error{ErrorCode::snapshot_forged,
-                 "the costs of the snapshot break the rules of the format, though their checksum is right: do not "
-                 "trust where it comes from",
-                 at, static_cast<std::uint64_t>(SectionKind::costs)};
-  };
+  const auto forged = [](std::size_t at) { return forged_section(at, SectionKind::costs); };
   StoredCosts stored;
   const auto length = section.take<std::uint8_t>();
   if (!length || *length > most_engine_name_bytes) return forged(0);
   const auto engine = section.take_bytes(*length);
   if (!engine) return forged(section.offset());
-  stored.engine = *engine;
+  stored.engine = {reinterpret_cast<const char*>(engine->data()), engine->size()};
   const std::size_t counted = section.offset();
   const auto count = section.take<std::uint8_t>();
   if (!count || section.left() != *count * (sizeof(std::uint8_t) + sizeof(Cost))) return forged(counted);
@@ -90,12 +83,6 @@ struct StoredCosts {
     last = rows;
   }
   return stored;
-}
-
-inline bool same_bytes(std::span<const std::byte> bytes, std::string_view text) noexcept {
-  return std::equal(bytes.begin(), bytes.end(), text.begin(), text.end(), [](std::byte byte, char character) {
-    return std::to_integer<std::uint8_t>(byte) == static_cast<std::uint8_t>(character);
-  });
 }
 
 }  // namespace detail
@@ -115,7 +102,7 @@ inline bool same_bytes(std::span<const std::byte> bytes, std::string_view text) 
                  "the snapshot has no pass costs: give one to which save_costs() has written, or begin without costs"};
   const auto stored = detail::read_costs(*section);
   if (!stored) return stored.error();
-  if (!detail::same_bytes(stored->engine, engine))
+  if (stored->engine != engine)
     return Error{ErrorCode::other_engine,
                  "the pass costs of the snapshot belong to another engine: give the name that they were saved with, or "
                  "begin without costs"};

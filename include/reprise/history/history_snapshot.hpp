@@ -6,16 +6,18 @@
 #include <cstdint>
 #include <span>
 
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/evidence/detail/token_calibrator.hpp"
-#include "reprise/history/detail/snapshot_runs.hpp"
+#include "reprise/history/detail/byte_format.hpp"
+#include "reprise/history/detail/segments.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"
 
 /// \file Saves a HistoryStore and the calibration learned with it as a snapshot in memory, and loads such snapshots.
-/// snapshot_file.hpp writes and reads files.
+/// snapshot_file.hpp writes and reads files. `History` is HistoryStore, here and below; tests use smaller ones.
 ///
 /// A snapshot holds the contents of a history: tokens, their origins, the names of their sequences and their use
 /// counts. It contains neither the layout, the size nor the hash key of the history.
@@ -67,59 +69,82 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
   return detail::TokenCalibrator(state).state();
 }
 
-// Implementations of the public functions below, for any slot type and segment size.
 namespace detail {
 
-/// Presents a run of a history as a RunSource.
-template <class History>
-class HistoryRunSource {
- public:
-  HistoryRunSource(const History& history, const typename History::HistoryRun& run) noexcept
-      : history_(history), run_(run), next_word_(run.first), next_count_(run.first) {}
+/// The number of tokens that share a use count.
+inline constexpr std::size_t tokens_per_use_count = 32;
 
-  [[nodiscard]] std::uint64_t sequence() const noexcept { return run_.sequence; }
-  [[nodiscard]] std::size_t size() const noexcept { return run_.size; }
-  [[nodiscard]] std::uint32_t word(std::size_t) noexcept {
-    const detail::HistoryWord word = history_.word(next_word_);
-    next_word_ = history_.after(next_word_);
-    return static_cast<std::uint32_t>(word.token()) | (word.origin() == Origin::output ? RunWord::output : 0);
+/// Returns the size in bytes of a run of `tokens` tokens in a section of kind `runs`.
+constexpr std::size_t run_bytes(std::size_t tokens) noexcept {
+  return sizeof(std::uint64_t) + sizeof(std::uint32_t) + tokens * sizeof(std::uint32_t) +
+         (tokens + tokens_per_use_count - 1) / tokens_per_use_count;
+}
+
+/// A view of a run in the bytes of a snapshot: the name of its sequence, its words, and one use count for every 32
+/// words (the last group may be smaller).
+class RunView {
+ public:
+  [[nodiscard]] constexpr std::uint64_t sequence() const noexcept { return sequence_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return words_.size() / sizeof(std::uint32_t); }
+  [[nodiscard]] constexpr HistoryWord word(std::size_t i) const noexcept {
+    REPRISE_EXPECTS(i < size());
+    return HistoryWord::from_bits(load_little<std::uint32_t>(words_.data() + i * sizeof(std::uint32_t)));
   }
-  [[nodiscard]] std::uint8_t use_count(std::size_t) noexcept {
-    const std::uint8_t count = history_.use_count(next_count_);
-    for (std::size_t i = 0; i < tokens_per_use_count && next_count_ != History::nowhere; ++i)
-      next_count_ = history_.after(next_count_);
-    return count;
+  /// Returns the use count of the tokens from 32 * i on.
+  [[nodiscard]] constexpr std::uint8_t use_count(std::size_t i) const noexcept {
+    REPRISE_EXPECTS(i < use_counts_.size());
+    return std::to_integer<std::uint8_t>(use_counts_[i]);
   }
 
  private:
-  const History& history_;
-  typename History::HistoryRun run_;
-  typename History::Slot next_word_;
-  typename History::Slot next_count_;
+  template <class Visit>
+  friend Result<void> for_each_run(SnapshotReader::Cursor section, Visit visit) noexcept;
+  constexpr RunView(std::uint64_t sequence, std::span<const std::byte> words,
+                    std::span<const std::byte> use_counts) noexcept
+      : sequence_(sequence), words_(words), use_counts_(use_counts) {}
+
+  std::uint64_t sequence_;
+  std::span<const std::byte> words_;
+  std::span<const std::byte> use_counts_;
 };
 
-template <class Slot, std::size_t segment_size>
-[[nodiscard]] std::size_t snapshot_bytes_of(const BasicHistoryStore<Slot, segment_size>& history) noexcept {
-  std::size_t length = 0;
-  history.for_each_run([&](const auto& run) { length += run_bytes(run.size); });
-  return snapshot_bytes({calibration_bytes, length});
+/// Writes a run of a history, which needs run_bytes() bytes, into the section begun last. Requires a section of kind
+/// `runs`.
+template <class History>
+void write_run(SnapshotWriter& writer, const History& history, const typename History::HistoryRun& run) noexcept {
+  writer.put(run.sequence);
+  writer.put(static_cast<std::uint32_t>(run.size));
+  typename History::Slot slot = run.first;
+  for (std::size_t i = 0; i < run.size; ++i, slot = history.after(slot)) writer.put(history.word(slot).bits());
+  slot = run.first;
+  for (std::size_t i = 0; i < run.size; ++i, slot = history.after(slot))
+    if (i % tokens_per_use_count == 0) writer.put(history.use_count(slot));
 }
 
-template <class Slot, std::size_t segment_size>
-void write_history(SnapshotWriter& writer, const BasicHistoryStore<Slot, segment_size>& history,
-                   const CalibrationState& calibration) noexcept {
-  write_calibration(writer, calibration);
-  writer.begin_section(SectionKind::runs);
-  history.for_each_run([&](const auto& run) { write_run(writer, HistoryRunSource(history, run)); });
-}
-
-template <class Slot, std::size_t segment_size>
-[[nodiscard]] Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
-                                                              const BasicHistoryStore<Slot, segment_size>& history,
-                                                              const CalibrationState& calibration) noexcept {
-  SnapshotWriter writer(room, tokenizer);
-  write_history(writer, history, calibration);
-  return writer.finish();
+/// Calls visit(RunView) for the runs of a section of kind `runs`, in the order in which they are stored. For
+/// all-or-nothing semantics, call it twice: first to validate, then to apply.
+///
+/// Error: snapshot_forged (`value`: the offset of the run in the section, `limit`: the section's kind). A run is
+/// refused if its bytes are incomplete, if it has no tokens, or if it has a word without a token. Does not call visit
+/// for that run or any later one.
+///
+/// Cost: a pass over the words, plus the cost of the visits; no allocation.
+template <class Visit>
+[[nodiscard]] Result<void> for_each_run(SnapshotReader::Cursor section, Visit visit) noexcept {
+  while (section.left() != 0) {
+    const Error forged = forged_section(section.offset(), SectionKind::runs);
+    const auto sequence = section.take<std::uint64_t>();
+    const auto size = section.take<std::uint32_t>();
+    if (!sequence || !size || *size == 0 || *size > section.left() / sizeof(std::uint32_t)) return forged;
+    const auto words = section.take_bytes(*size * sizeof(std::uint32_t));
+    const auto use_counts = section.take_bytes((std::size_t{*size} + tokens_per_use_count - 1) / tokens_per_use_count);
+    if (!words || !use_counts) return forged;
+    const RunView run(*sequence, *words, *use_counts);
+    for (std::size_t i = 0; i < run.size(); ++i)
+      if (static_cast<std::uint32_t>(run.word(i).token()) == HistoryWord::most_tokens) return forged;
+    visit(run);
+  }
+  return {};
 }
 
 /// Validates a section of kind `runs`. Errors: those of for_each_run(), and token_out_of_range if the largest token
@@ -127,7 +152,8 @@ template <class Slot, std::size_t segment_size>
 [[nodiscard]] inline Result<void> check_runs(SnapshotReader::Cursor runs, std::uint32_t vocabulary) noexcept {
   std::uint32_t needed = 0;
   const auto valid = for_each_run(runs, [&](const RunView& run) {
-    for (std::size_t i = 0; i < run.size(); ++i) needed = std::max(needed, (run.word(i) & RunWord::token) + 1);
+    for (std::size_t i = 0; i < run.size(); ++i)
+      needed = std::max(needed, static_cast<std::uint32_t>(run.word(i).token()) + 1);
   });
   if (!valid) return valid.error();
   if (needed > vocabulary)
@@ -138,42 +164,25 @@ template <class Slot, std::size_t segment_size>
   return {};
 }
 
-template <class Slot, std::size_t segment_size>
-[[nodiscard]] Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
-                                        BasicHistoryStore<Slot, segment_size>& history,
-                                        CalibrationState& calibration) noexcept {
-  const auto reader = SnapshotReader::open(bytes, tokenizer);
-  if (!reader) return reader.error();
-  const auto runs = reader->section(SectionKind::runs);
-  if (runs)
-    if (const auto valid = check_runs(*runs, history.options().vocabulary); !valid) return valid.error();
-  if (const auto section = reader->section(SectionKind::calibration)) {
-    const auto learned = read_calibration(*section);
-    if (!learned) return learned.error();
-    calibration = *learned;
-  }
-  if (!runs) return {};
-  const auto restore = [&](const RunView& run) {
-    history.begin_sequence(run.sequence());
-    for (std::size_t i = 0; i < run.size(); ++i) {
-      const std::uint32_t word = run.word(i);
-      history.restore(static_cast<Token>(word & RunWord::token),
-                      (word & RunWord::output) != 0 ? Origin::output : Origin::prompt,
-                      run.use_count(i / tokens_per_use_count));
-    }
-  };
-  history.end_sequence();
-  static_cast<void>(for_each_run(*runs, restore));  // cannot fail, because check_runs() has accepted the runs
-  history.end_sequence();
-  return {};
-}
-
 }  // namespace detail
 
 /// Returns the number of bytes that save_history() needs. Cost: reads every segment once. Threads: as for
 /// save_history().
-[[nodiscard]] inline std::size_t snapshot_bytes_of(const HistoryStore& history) noexcept {
-  return detail::snapshot_bytes_of(history);
+template <class History>
+[[nodiscard]] std::size_t snapshot_bytes_of(const History& history) noexcept {
+  std::size_t length = 0;
+  history.for_each_run([&](const auto& run) { length += detail::run_bytes(run.size); });
+  return snapshot_bytes({calibration_bytes, length});
+}
+
+/// Writes the sections of save_history() into a snapshot that has further sections, for example those of
+/// cost_snapshot.hpp. The sections of save_history() take snapshot_bytes_of(history) - snapshot_bytes({}) bytes.
+/// Requires that the writer has no section of kind `calibration` or `runs` yet. Threads: as for save_history().
+template <class History>
+void write_history(SnapshotWriter& writer, const History& history, const CalibrationState& calibration) noexcept {
+  write_calibration(writer, calibration);
+  writer.begin_section(SectionKind::runs);
+  history.for_each_run([&](const auto& run) { detail::write_run(writer, history, run); });
 }
 
 /// Writes a snapshot of a history and of the calibration for a target model into `room`. Returns the part of `room`
@@ -186,18 +195,13 @@ template <class Slot, std::size_t segment_size>
 /// Error: out_of_room (`value`: the bytes needed, see snapshot_bytes_of()). Cost: a pass over the tokens and one over
 /// the bytes; no allocation. Threads: call it on the thread that writes the history, or while nobody writes; readers
 /// may continue.
-[[nodiscard]] inline Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
-                                                                     const HistoryStore& history,
-                                                                     const CalibrationState& calibration) noexcept {
-  return detail::save_history(room, tokenizer, history, calibration);
-}
-
-/// Writes the sections of save_history() into a snapshot that has further sections, for example those of
-/// cost_snapshot.hpp. The sections of save_history() take snapshot_bytes_of(history) - snapshot_bytes({}) bytes.
-/// Requires that the writer has no section of kind `calibration` or `runs` yet. Threads: as for save_history().
-inline void write_history(SnapshotWriter& writer, const HistoryStore& history,
-                          const CalibrationState& calibration) noexcept {
-  detail::write_history(writer, history, calibration);
+template <class History>
+[[nodiscard]] Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
+                                                              const History& history,
+                                                              const CalibrationState& calibration) noexcept {
+  SnapshotWriter writer(room, tokenizer);
+  write_history(writer, history, calibration);
+  return writer.finish();
 }
 
 /// Adds the contents of a snapshot to a history of any size; clear() the history first to replace its contents. The
@@ -221,9 +225,31 @@ inline void write_history(SnapshotWriter& writer, const HistoryStore& history,
 /// drafts. Set HistoryOptions::vocabulary; otherwise, drafts can contain any token.
 ///
 /// Cost: three passes over the bytes, plus the cost of append(); no allocation. Threads: the rules of append() apply.
-[[nodiscard]] inline Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
-                                               HistoryStore& history, CalibrationState& calibration) noexcept {
-  return detail::load_history(bytes, tokenizer, history, calibration);
+template <class History>
+[[nodiscard]] Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer, History& history,
+                                        CalibrationState& calibration) noexcept {
+  const auto reader = SnapshotReader::open(bytes, tokenizer);
+  if (!reader) return reader.error();
+  const auto runs = reader->section(SectionKind::runs);
+  if (runs)
+    if (const auto valid = detail::check_runs(*runs, history.options().vocabulary); !valid) return valid.error();
+  if (const auto section = reader->section(SectionKind::calibration)) {
+    const auto learned = read_calibration(*section);
+    if (!learned) return learned.error();
+    calibration = *learned;
+  }
+  if (!runs) return {};
+  const auto restore = [&](const detail::RunView& run) {
+    history.begin_sequence(run.sequence());
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      const detail::HistoryWord word = run.word(i);
+      history.restore(word.token(), word.origin(), run.use_count(i / detail::tokens_per_use_count));
+    }
+  };
+  history.end_sequence();
+  static_cast<void>(detail::for_each_run(*runs, restore));  // cannot fail, because check_runs() has accepted the runs
+  history.end_sequence();
+  return {};
 }
 
 }  // namespace reprise

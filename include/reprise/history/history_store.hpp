@@ -11,8 +11,8 @@
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/history/detail/history_types.hpp"
 #include "reprise/history/detail/indexed_segments.hpp"
+#include "reprise/history/detail/segments.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::inline v0 {
@@ -99,13 +99,11 @@ class BasicHistoryStore {
     if (segments == 0)
       return Error{ErrorCode::size_out_of_range, "HistoryOptions::max_bytes is too small for one segment: increase it",
                    options.max_bytes, Text::bytes_for(1)};
-    auto text = Text::make(segments, options.key);
-    if (!text)
-      return Error{ErrorCode::out_of_memory, "there is no memory for HistoryOptions::max_bytes: decrease it",
-                   options.max_bytes, 0};
     BasicHistoryStore history;
     history.options_ = options;
-    history.text_ = *std::move(text);
+    if (!history.text_.allocate(segments, options.key))
+      return Error{ErrorCode::out_of_memory, "there is no memory for HistoryOptions::max_bytes: decrease it",
+                   options.max_bytes, 0};
     return history;
   }
 
@@ -127,7 +125,7 @@ class BasicHistoryStore {
     StoreRun run{0, place};
     auto at = static_cast<Slot>(place);
     while (run.size < out.size()) {
-      const detail::HistoryWord word = at == nowhere ? detail::HistoryWord() : text_.word(at);
+      const HistoryWord word = at == nowhere ? HistoryWord() : text_.word(at);
       if (word.empty()) return {run.size, no_place};
       out[run.size++] = word.token();
       at = text_.after(at);
@@ -137,7 +135,7 @@ class BasicHistoryStore {
   }
   /// Returns the token at `slot` and its origin. Returns an empty word if the stored run ends before this slot. `slot`
   /// must come from find(), after() or for_each_run(), and must not be `nowhere`.
-  [[nodiscard]] detail::HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
+  [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
   /// Returns the slot after this one, or `nowhere` if there is none. The returned slot may be empty; see word().
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
   /// Counts a use of the text at `place`, because a drafted token from this place was accepted. Any reader may call it.
@@ -236,23 +234,20 @@ class BasicHistoryStore {
 
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
     /// Returns the held token `back` places before the latest one. Requires back < kept.
-    [[nodiscard]] detail::HistoryWord last(std::size_t back) const noexcept {
-      return ring_[(count_ - 1 - back) % kept];
-    }
-    void push(detail::HistoryWord word) noexcept { ring_[count_++ % kept] = word; }
+    [[nodiscard]] HistoryWord last(std::size_t back) const noexcept { return ring_[(count_ - 1 - back) % kept]; }
+    void push(HistoryWord word) noexcept { ring_[count_++ % kept] = word; }
     void clear() noexcept { count_ = 0; }
     void wipe() noexcept { *this = {}; }  // also erases the tokens from memory
 
    private:
     std::size_t count_ = 0;
-    std::array<detail::HistoryWord, kept> ring_;
+    std::array<HistoryWord, kept> ring_;
   };
 
   /// Returns true if the options allow the token to be stored. Otherwise ends the run and returns false.
   [[nodiscard]] bool accepts(Token token, Origin origin) noexcept {
     if (text_.count() == 0) return false;
-    const bool known =
-        static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, detail::HistoryWord::most_tokens);
+    const bool known = static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, HistoryWord::most_tokens);
     const bool wanted = origin == Origin::output ? options_.outputs : options_.prompts;
     if (known && wanted) return true;
     text_.counts().refused += known ? 0 : 1;
@@ -260,7 +255,7 @@ class BasicHistoryStore {
     return false;
   }
 
-  void add(detail::HistoryWord word) noexcept {
+  void add(HistoryWord word) noexcept {
     if (state_ == State::matching) {
       if (continue_match(word) || switch_match(word)) return;
       store_held();
@@ -289,7 +284,7 @@ class BasicHistoryStore {
     match_next_ = text_.after(last);
     match_begin_ = begin;
   }
-  [[nodiscard]] bool continue_match(detail::HistoryWord word) noexcept {
+  [[nodiscard]] bool continue_match(HistoryWord word) noexcept {
     if (match_next_ == nowhere || !text_.word(match_next_).is(word.token())) return false;
     held_.push(word);
     // At 64 tokens, the match becomes a duplicate. It touches the segments matched so far if they are in one run, and
@@ -304,7 +299,7 @@ class BasicHistoryStore {
     match_next_ = text_.after(match_next_);
     return true;
   }
-  [[nodiscard]] bool switch_match(detail::HistoryWord word) noexcept {
+  [[nodiscard]] bool switch_match(HistoryWord word) noexcept {
     if (held_.count() < head) return false;
     std::array<Token, head> tokens = last_tokens();
     std::move(tokens.begin() + 1, tokens.end(), tokens.begin());

@@ -31,6 +31,18 @@ enum class SectionKind : std::uint32_t {
   ranked_rows = 5,  ///< ranked rows
 };
 
+namespace detail {
+
+/// Returns the error of a section whose contents break a rule of the format. `at`: the offset in the section.
+constexpr Error forged_section(std::size_t at, SectionKind kind) noexcept {
+  return {ErrorCode::snapshot_forged,
+          "the contents of a section of the snapshot break the rules of the format, though their checksum is right: do "
+          "not trust where it comes from",
+          at, static_cast<std::uint64_t>(kind)};
+}
+
+}  // namespace detail
+
 /// Returns the size in bytes of a snapshot whose sections have contents of these lengths, in bytes.
 constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_lengths) noexcept {
   std::size_t bytes = detail::SnapshotFormat::header_bytes;
@@ -81,8 +93,8 @@ class SnapshotWriter {
     store_checksum(40, 0, 40);
     if (position_ > room_.size())
       return Error{ErrorCode::out_of_room,
-                   "the snapshot does not fit: provide as many bytes as snapshot_bytes() returns", position_,
-                   room_.size()};
+                   "the buffer is too small for the snapshot: provide as many bytes as the value of this error",
+                   position_, room_.size()};
     return std::span<const std::byte>(room_.first(position_));
   }
 

@@ -44,6 +44,11 @@ inline Error file_error(int error, std::string_view otherwise) noexcept {
         return "the disk is full: free some space";
       case EFBIG:
         return "the file would be larger than the system allows: save fewer bytes, or to another file system";
+      case ENOMEM:
+        return "there is no memory or no address space for the file: free some, or raise the limit of the process";
+      case EMFILE:
+      case ENFILE:
+        return "too many files are open: close some of them";
       default:
         return otherwise;
     }
@@ -205,33 +210,44 @@ Result<void> save_file(Calls& calls, const std::filesystem::path& path, std::spa
   return {};
 }
 
+inline Error file_unreadable(int error) noexcept {
+  return file_error(error, "the file cannot be read: check its disk and its file system");
+}
+
+/// Opens a regular file for reading and returns its size.
+template <class Calls>
+Result<std::uint64_t> open_file(Calls& calls, const std::filesystem::path& path, OpenFile<Calls>& file) noexcept {
+  if (const auto good = check_name(path.native()); !good) return good.error();
+  const int error = uninterrupted(calls, [&] { return calls.open(path.c_str(), file.number); });
+  if (error == ENOENT) return Error{ErrorCode::no_such_file, "there is no file of this name: check the path"};
+  if (error != 0) return file_unreadable(error);
+  FileKind kind{};
+  std::uint64_t size = 0;
+  if (const int measured = calls.measure(file.number, kind, size)) return file_unreadable(measured);
+  if (kind != FileKind::regular) return not_a_regular_file();
+  return size;
+}
+
 template <class Calls>
 Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<std::byte>& bytes,
                        std::size_t max_bytes) noexcept {
   bytes.release();
-  if (auto good = check_name(path.native()); !good) return good;
-  const auto failed = [](int error) { return file_error(error, "the file cannot be read: check its disk"); };
   OpenFile<Calls> file(calls);
-  const int error = uninterrupted(calls, [&] { return calls.open(path.c_str(), file.number); });
-  if (error == ENOENT) return Error{ErrorCode::no_such_file, "there is no file of this name"};
-  if (error != 0) return failed(error);
-  FileKind kind{};
-  std::uint64_t size = 0;
-  if (const int measured = calls.measure(file.number, kind, size)) return failed(measured);
-  if (kind != FileKind::regular) return not_a_regular_file();
-  if (size > max_bytes)
-    return Error{ErrorCode::file_too_large, "the file is larger than allowed: check the path, or raise max_bytes", size,
-                 max_bytes};
+  const auto size = open_file(calls, path, file);
+  if (!size) return size.error();
+  if (*size > max_bytes)
+    return Error{ErrorCode::file_too_large, "the file is larger than allowed: check the path, or raise max_bytes",
+                 *size, max_bytes};
   Buffer<std::byte> read;
-  if (!read.reserve(static_cast<std::size_t>(size)))
-    return Error{ErrorCode::out_of_memory, "no memory for the bytes of the file", size};
-  static_cast<void>(read.resize(static_cast<std::size_t>(size), std::byte{0}));
+  if (!read.reserve(static_cast<std::size_t>(*size)))
+    return Error{ErrorCode::out_of_memory, "no memory for the bytes of the file", *size};
+  static_cast<void>(read.resize(static_cast<std::size_t>(*size), std::byte{0}));
   for (std::span<std::byte> rest(read.data(), read.size()); !rest.empty();) {
     constexpr std::size_t most = std::size_t{1} << 30;
     std::size_t count = 0;
     const auto part = rest.first(std::min(rest.size(), most));
     if (const int failure = uninterrupted(calls, [&] { return calls.read(file.number, part, count); }))
-      return failed(failure);
+      return file_unreadable(failure);
     if (count == 0)
       return Error{ErrorCode::file_failed,
                    "the file became shorter while it was read: replace files, never rewrite them"};

@@ -12,14 +12,97 @@
 #include <string_view>
 #include <type_traits>
 
-#include "reprise/c/detail/errors.hpp"
 #include "reprise/c/reprise.h"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
-/// \file Checks the arguments of the C interface and converts them.
+/// \file Checks the arguments of the C interface, and converts arguments and errors.
 namespace reprise::inline v0::c {
+
+/// Returns the status code of an error. An error code that no function of the C interface should meet is
+/// REPRISE_INTERNAL.
+[[nodiscard]] constexpr reprise_status status_of(ErrorCode code) noexcept {
+  struct Status {
+    ErrorCode code;
+    reprise_status status;
+  };
+  constexpr Status all[] = {
+      {ErrorCode::empty_context, REPRISE_EMPTY_CONTEXT},
+      {ErrorCode::context_too_long, REPRISE_CONTEXT_TOO_LONG},
+      {ErrorCode::cached_out_of_range, REPRISE_CACHED_OUT_OF_RANGE},
+      {ErrorCode::too_many_pending, REPRISE_TOO_MANY_PENDING},
+      {ErrorCode::size_out_of_range, REPRISE_SIZE_OUT_OF_RANGE},
+      {ErrorCode::invalid_argument, REPRISE_INVALID_ARGUMENT},
+      {ErrorCode::out_of_memory, REPRISE_OUT_OF_MEMORY},
+      {ErrorCode::not_begun, REPRISE_NOT_BEGUN},
+      {ErrorCode::not_proposed, REPRISE_NOT_PLANNED},
+      {ErrorCode::bad_ticket, REPRISE_NOT_PLANNED},
+      {ErrorCode::finished, REPRISE_FINISHED},
+      {ErrorCode::bad_picks, REPRISE_BAD_PICKS},
+      {ErrorCode::out_of_room, REPRISE_OUT_OF_ROOM},
+      {ErrorCode::not_a_snapshot, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::newer_version, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::other_byte_order, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::other_token_width, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::other_tokenizer, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::snapshot_truncated, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::snapshot_damaged, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::snapshot_forged, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::no_such_section, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::other_engine, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::other_table, REPRISE_BAD_SNAPSHOT},
+      {ErrorCode::token_out_of_range, REPRISE_TOKEN_OUT_OF_RANGE},
+  };
+  for (const Status& known : all)
+    if (known.code == code) return known.status;
+  return REPRISE_INTERNAL;
+}
+
+/// Returns the error for a C program. The message is a string literal, so it is null-terminated.
+[[nodiscard]] inline reprise_error to_c(const Error& error) noexcept {
+  return {status_of(error.code), error.message.data(), error.value, error.limit};
+}
+
+inline constexpr reprise_error no_error = {REPRISE_OK, "", 0, 0};
+inline constexpr reprise_error null_handle = {
+    REPRISE_INVALID_ARGUMENT, "the handle is null: pass the handle that the create function returned", 0, 0};
+
+/// Returns an error of an argument.
+[[nodiscard]] constexpr Error refused(std::string_view message, std::uint64_t value = 0,
+                                      std::uint64_t limit = 0) noexcept {
+  return {ErrorCode::invalid_argument, message, value, limit};
+}
+/// Returns the error of an object that cannot be allocated.
+[[nodiscard]] constexpr Error no_memory(std::uint64_t bytes) noexcept {
+  return {ErrorCode::out_of_memory, "there is no memory for the handle: free some", bytes, 0};
+}
+
+/// The last error of a handle.
+class LastError {
+ public:
+  /// Stores an error and returns its status.
+  reprise_status set(const Error& error) noexcept {
+    error_ = to_c(error);
+    return error_.status;
+  }
+  /// Stores the error of a result, if it has one. Returns its status, or REPRISE_OK.
+  template <class T>
+  reprise_status status(const Result<T>& result) noexcept {
+    return result ? REPRISE_OK : set(result.error());
+  }
+  [[nodiscard]] const reprise_error* get() const noexcept { return &error_; }
+
+ private:
+  reprise_error error_ = no_error;
+};
+
+/// Describes the result of a create function in `*out`, unless `out` is null. Returns its status.
+inline reprise_status created(reprise_error* out, const Result<void>& result) noexcept {
+  const reprise_error error = result ? no_error : to_c(result.error());
+  if (out != nullptr) *out = error;
+  return error.status;
+}
 
 /// The size of a struct in the first version of the C interface. Callers that were compiled with a smaller struct than
 /// this do not exist. Before adding a member to a struct, specialise this constant with the old size. A new member must
@@ -27,16 +110,22 @@ namespace reprise::inline v0::c {
 template <class Struct>
 inline constexpr std::size_t first_size = sizeof(Struct);
 
+/// Refuses a struct that is smaller than in the first version.
+template <class Struct>
+[[nodiscard]] Result<void> check_size(const Struct& given) noexcept {
+  static_assert(std::is_trivially_copyable_v<Struct>);
+  if (given.size >= first_size<Struct>) return {};
+  return refused("the member `size` of a struct is too small: set it to sizeof the struct", given.size,
+                 first_size<Struct>);
+}
+
 /// Returns the first `size` bytes of a struct, with 0 for members that the caller does not know. Bytes that this
 /// library does not know are ignored. A null pointer is a struct of zeros.
 template <class Struct>
 [[nodiscard]] Result<Struct> read_struct(const Struct* in) noexcept {
-  static_assert(std::is_trivially_copyable_v<Struct>);
   Struct known{};
   if (in == nullptr) return known;
-  if (in->size < first_size<Struct>)
-    return refused("the member `size` of a struct is too small: set it to sizeof the struct", in->size,
-                   first_size<Struct>);
+  if (const auto good = check_size(*in); !good) return good.error();
   std::memcpy(&known, in, std::min(in->size, sizeof(Struct)));
   return known;
 }
@@ -44,7 +133,6 @@ template <class Struct>
 /// Writes as much of `value` as the caller's struct has room for, except `size`.
 template <class Struct>
 void write_struct(Struct& out, Struct value) noexcept {
-  static_assert(std::is_trivially_copyable_v<Struct>);
   value.size = out.size;
   std::memcpy(&out, &value, std::min(out.size, sizeof(Struct)));
 }
@@ -53,9 +141,7 @@ void write_struct(Struct& out, Struct value) noexcept {
 template <class Struct>
 [[nodiscard]] Result<void> clear_struct(Struct* out) noexcept {
   if (out == nullptr) return refused("a pointer to a result is null: pass the address of a struct");
-  if (out->size < first_size<Struct>)
-    return refused("the member `size` of a struct is too small: set it to sizeof the struct", out->size,
-                   first_size<Struct>);
+  if (auto good = check_size(*out); !good) return good;
   write_struct(*out, Struct{});
   return {};
 }
@@ -72,19 +158,13 @@ template <class... Values>
   return {};
 }
 
-/// Returns a view of the caller's array. Only the pointer and the count can be checked.
+/// Returns a view of the caller's array or buffer. Only the pointer and the count can be checked.
 template <class T>
-[[nodiscard]] Result<std::span<const T>> array_of(const T* values, std::size_t count) noexcept {
+[[nodiscard]] Result<std::span<T>> array_of(T* values, std::size_t count) noexcept {
   constexpr std::size_t most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / sizeof(T);
-  if (values == nullptr && count != 0) return refused("an array is null, but its count is not 0", count);
-  if (count > most) return refused("the count of an array is too large", count, most);
-  return std::span<const T>(values, count);
-}
-
-/// Returns a view of the caller's buffer.
-[[nodiscard]] inline Result<std::span<std::byte>> buffer_of(void* buffer, std::size_t room) noexcept {
-  if (buffer == nullptr && room != 0) return refused("a buffer is null, but its size is not 0", room);
-  return std::span(static_cast<std::byte*>(buffer), room);
+  if (values == nullptr && count != 0) return refused("an array or a buffer is null, but its size is not 0", count);
+  if (count > most) return refused("the size of an array or a buffer is too large", count, most);
+  return std::span<T>(values, count);
 }
 
 /// Returns the name of an engine. Reads at most `most` + 1 bytes.

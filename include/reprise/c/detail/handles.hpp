@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -10,19 +12,22 @@
 #include <utility>
 
 #include "reprise/c/detail/arguments.hpp"
-#include "reprise/c/detail/errors.hpp"
 #include "reprise/c/reprise.h"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/ngram_options.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/cost_snapshot.hpp"
+#include "reprise/history/detail/segments.hpp"
+#include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/loop/round.hpp"
@@ -30,7 +35,7 @@
 #include "reprise/stats/statistics.hpp"
 #include "reprise/stats/statistics_text.hpp"
 
-/// \file The objects that the handles of the C interface point to.
+/// \file The objects that the handles of the C interface point to, and what their functions do.
 
 struct reprise_curve {
   reprise::CostCurve curve;
@@ -130,30 +135,32 @@ inline constexpr std::uint64_t no_tokenizer = 0;
   return Speculator(drafter, std::move(costs));
 }
 
+/// Ends a snapshot and writes the bytes that it needs to `needed`. Error: out_of_room.
+[[nodiscard]] inline Result<void> finish(SnapshotWriter& writer, std::size_t& needed) noexcept {
+  const auto snapshot = writer.finish();
+  needed = snapshot ? snapshot->size() : static_cast<std::size_t>(snapshot.error().value);
+  if (!snapshot) return snapshot.error();
+  return {};
+}
+
 /// Writes learned costs as a snapshot to `room`, and the bytes needed to `needed`.
 [[nodiscard]] inline Result<void> save_costs_of(const Speculator& session, const char* engine, void* buffer,
                                                 std::size_t room, std::size_t& needed) noexcept {
-  const auto bytes = buffer_of(buffer, room);
+  const auto bytes = array_of(static_cast<std::byte*>(buffer), room);
   if (!bytes) return bytes.error();
   const auto name = name_of(engine, most_engine_name_bytes);
   if (!name) return name.error();
-  const CostPrior prior = session.control().learned().prior();
-  needed = snapshot_bytes({cost_bytes(prior, *name)});
-  if (needed > room)
-    return Error{ErrorCode::out_of_room, "the buffer is too small for the pass costs: provide the bytes needed", needed,
-                 room};
   SnapshotWriter writer(*bytes, no_tokenizer);
-  if (auto written = save_costs(prior, *name, writer); !written) return written;
-  const auto snapshot = writer.finish();
-  if (!snapshot) return snapshot.error();
-  return {};
+  if (auto written = save_costs(session.control().learned().prior(), *name, writer); !written) return written;
+  return finish(writer, needed);
 }
 
 /// Writes statistics as JSON with a final 0 to `buffer`, and the bytes needed to `needed`. If they do not fit, the
 /// buffer holds an empty string.
 [[nodiscard]] inline Result<void> write_statistics(const Statistics& statistics, char* buffer, std::size_t room,
                                                    std::size_t& needed) noexcept {
-  if (buffer == nullptr && room != 0) return refused("a buffer is null, but its size is not 0", room);
+  const auto letters = array_of(buffer, room);
+  if (!letters) return letters.error();
   std::size_t written = 0;
   write_json(statistics, [&](std::string_view piece) noexcept {
     for (const char letter : piece) {
@@ -167,6 +174,158 @@ inline constexpr std::uint64_t no_tokenizer = 0;
     return Error{ErrorCode::out_of_room, "the buffer is too small for the statistics: provide the bytes needed", needed,
                  room};
   return {};
+}
+
+// Histories
+
+[[nodiscard]] inline Result<void> make_history(const reprise_history_options* in, reprise_history*& made) noexcept {
+  const auto read = read_struct(in);
+  if (!read) return read.error();
+  HistoryOptions options;
+  options.max_bytes = limit_of(read->max_bytes, options.max_bytes);
+  if (read->key != 0) options.key = read->key;
+  if (read->vocabulary != 0) options.vocabulary = read->vocabulary;
+  auto store = HistoryStore::make(options);
+  if (!store) return store.error();
+  NextTokenCounts counts;
+  if (read->next_token_bytes != 0) {
+    auto table = NextTokenCounts::make(
+        {.max_bytes = read->next_token_bytes, .key = next_token_key(options.key), .vocabulary = options.vocabulary});
+    if (!table) return table.error();
+    counts = *std::move(table);
+  }
+  return make(made, *std::move(store), std::move(counts));
+}
+
+[[nodiscard]] inline Result<void> add_to(reprise_history& history, std::uint64_t name, TokenSpan tokens,
+                                         std::size_t prompt_count, bool removable) noexcept {
+  if (prompt_count > tokens.size())
+    return Error{ErrorCode::size_out_of_range, "prompt_count is larger than the number of tokens", prompt_count,
+                 tokens.size()};
+  const std::uint32_t vocabulary = std::min(history.store.options().vocabulary, detail::HistoryWord::most_tokens);
+  for (const Token token : tokens)
+    if (static_cast<std::uint32_t>(token) >= vocabulary)
+      return Error{ErrorCode::token_out_of_range, "a token is outside the vocabulary of the history",
+                   static_cast<std::uint32_t>(token), vocabulary};
+  history.store.begin_sequence(name);
+  history.store.append(tokens.first(prompt_count), Origin::prompt);
+  history.store.append(tokens.subspan(prompt_count), Origin::output);
+  history.store.end_sequence();
+  if (!removable) history.next_tokens.add(tokens);
+  return {};
+}
+
+[[nodiscard]] inline Result<void> save(const reprise_history& history, std::uint64_t tokenizer, void* buffer,
+                                       std::size_t room, std::size_t& needed) noexcept {
+  const auto bytes = array_of(static_cast<std::byte*>(buffer), room);
+  if (!bytes) return bytes.error();
+  SnapshotWriter writer(*bytes, tokenizer);
+  write_history(writer, history.store, history.calibration);
+  if (history.next_tokens.lines() != 0) write_next_tokens(writer, history.next_tokens);
+  return finish(writer, needed);
+}
+
+[[nodiscard]] inline Result<void> load(reprise_history& history, std::uint64_t tokenizer, const void* buffer,
+                                       std::size_t count) noexcept {
+  const auto bytes = array_of(static_cast<const std::byte*>(buffer), count);
+  if (!bytes) return bytes.error();
+  const auto reader = SnapshotReader::open(*bytes, tokenizer);
+  if (!reader) return reader.error();
+  // The table is checked first and loaded last, so that refused bytes change nothing.
+  bool counted = false;
+  if (const auto section = reader->section(SectionKind::next_tokens); section && history.next_tokens.lines() != 0) {
+    const auto valid = detail::check_table<detail::NextTokenSection>(*section, history.next_tokens);
+    if (!valid && valid.error().code != ErrorCode::other_table) return valid;
+    counted = valid.has_value();
+  }
+  if (auto loaded = load_history(*bytes, tokenizer, history.store, history.calibration); !loaded) return loaded;
+  if (counted) return load_next_tokens(*reader, history.next_tokens);
+  return {};
+}
+
+// Rounds of followers and sessions
+
+[[nodiscard]] inline Result<TokenSpan> draft(reprise_follower& handle, const reprise_token* ids, std::size_t count,
+                                             std::size_t most, std::int64_t now_ns,
+                                             std::uint64_t conversation) noexcept {
+  const auto tokens = array_of(ids, count);
+  if (!tokens) return tokens.error();
+  if (now_ns < 0) return refused("now_ns is negative: pass 0 if the time is unknown");
+  return handle.follower.draft(*tokens, most,
+                               now_ns == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(now_ns)),
+                               conversation == 0 ? std::nullopt : std::optional(conversation));
+}
+
+/// Sets the limits of the next round. Changes nothing if there is an error.
+[[nodiscard]] inline Result<void> set_limits(reprise_session& handle, const reprise_limits* in,
+                                             std::size_t most) noexcept {
+  const auto read = read_struct(in);
+  if (!read) return read.error();
+  const auto eos = array_of(read->eos, read->eos_count);
+  if (!eos) return eos.error();
+  if (!handle.eos.assign(*eos))
+    return Error{ErrorCode::out_of_memory, "there is no memory for reprise_limits.eos: free some", eos->size(), 0};
+  handle.limits.max_tokens = limit_of(read->max_tokens);
+  handle.limits.max_context = limit_of(read->max_context);
+  handle.limits.draft.max_nodes = most;
+  return {};
+}
+
+[[nodiscard]] inline Result<Pass> plan(reprise_session& handle, const reprise_limits* limits,
+                                       std::size_t most) noexcept {
+  if (auto set = set_limits(handle, limits, most); !set) return set.error();
+  handle.open.reset();
+  static_cast<void>(handle.session.propose(handle.limits));
+  auto pass = handle.session.plan();
+  if (!pass) return pass;
+  reprise_session::Open open{pass->ticket, pass->drafted, true};
+  for (std::size_t i = 0; i < pass->parents.size(); ++i)
+    open.chain = open.chain && pass->parents[i] == static_cast<NodeIndex>(i) - 1;
+  handle.open = open;
+  return pass;
+}
+
+[[nodiscard]] inline Error not_planned() noexcept {
+  return {ErrorCode::not_proposed, "there is no open pass: call reprise_session_plan() first"};
+}
+
+[[nodiscard]] inline Result<Decision> commit(reprise_session& handle, const reprise_token* picks, std::size_t count,
+                                             std::int64_t pass_ns) noexcept {
+  const auto given = array_of(picks, count);
+  if (!given) return given.error();
+  if (pass_ns < 0) return refused("pass_ns is negative: pass 0 if the time is unknown");
+  if (!handle.open) return not_planned();
+  const std::size_t rows = handle.open->drafted + 1;
+  if (count > rows || (count < rows && !handle.open->chain))
+    return Error{ErrorCode::bad_picks,
+                 "the number of picks is wrong: pass one for the anchor and one for each drafted row, and none for "
+                 "other pending rows",
+                 count, rows};
+  const auto ends = [&](TokenSpan, Token next) noexcept {
+    const bool found = std::find(handle.eos.begin(), handle.eos.end(), next) != handle.eos.end();
+    return found ? StopDecision::stop_after : StopDecision::proceed;
+  };
+  auto decision = handle.session.resolve(handle.open->ticket, *given, ends);
+  if (!decision) return decision;
+  auto done = handle.session.commit(handle.open->ticket,
+                                    pass_ns == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(pass_ns)));
+  if (!done) return done.error();
+  handle.open.reset();
+  return decision;
+}
+
+/// Returns the finish reason of a session. The predicate of commit() looks for eos and for nothing else.
+[[nodiscard]] inline std::int32_t finish_of(FinishReason reason) noexcept {
+  switch (reason) {
+    case FinishReason::predicate:
+      return REPRISE_FINISH_EOS;
+    case FinishReason::max_tokens:
+      return REPRISE_FINISH_MAX_TOKENS;
+    case FinishReason::context_full:
+      return REPRISE_FINISH_CONTEXT_FULL;
+    default:
+      return REPRISE_FINISH_NONE;
+  }
 }
 
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/corpus/detail/xxh64.hpp"
+#include "reprise/history/detail/byte_format.hpp"
 
 /// \file The header of a corpus, and where its sections lie. docs/formats.md documents every byte.
 
@@ -102,7 +103,7 @@ inline std::array<std::byte, CorpusFormat::header_bytes> encode(const CorpusHead
   std::array<std::byte, CorpusFormat::header_bytes> bytes{};
   std::byte* to = bytes.data();
   const auto put = [&to](auto number) {
-    store_number(number, to);
+    store_little(number, to);
     to += sizeof(number);
   };
   const CorpusLayout layout = layout_of(header);
@@ -120,14 +121,14 @@ inline std::array<std::byte, CorpusFormat::header_bytes> encode(const CorpusHead
     put(header.checksums[i]);
   }
   constexpr std::size_t checksum_at = CorpusFormat::header_bytes - sizeof(std::uint64_t);
-  store_number(Xxh64::of(std::span(bytes).first(checksum_at)), &bytes[checksum_at]);
+  store_little(Xxh64::of(std::span(bytes).first(checksum_at)), &bytes[checksum_at]);
   return bytes;
 }
 
 /// Returns the numbers in the header, without checks. Requires as many bytes as a header has.
 inline CorpusHeader fields_of(const std::byte* bytes) noexcept {
-  const auto small = [bytes](std::size_t at) { return load_number<std::uint32_t>(bytes + at); };
-  const auto large = [bytes](std::size_t at) { return load_number<std::uint64_t>(bytes + at); };
+  const auto small = [bytes](std::size_t at) { return load_little<std::uint32_t>(bytes + at); };
+  const auto large = [bytes](std::size_t at) { return load_little<std::uint64_t>(bytes + at); };
   CorpusHeader header;
   header.token_bytes = small(24);
   header.place_bytes = small(28);
@@ -169,9 +170,9 @@ inline Result<CorpusHeader> decode(std::span<const std::byte> bytes) noexcept {
   };
   if (bytes.size() < Format::header_bytes) return truncated(Format::header_bytes);
   constexpr std::size_t checksum_at = Format::header_bytes - sizeof(std::uint64_t);
-  if (Xxh64::of(bytes.first(checksum_at)) != load_number<std::uint64_t>(&bytes[checksum_at]))
+  if (Xxh64::of(bytes.first(checksum_at)) != load_little<std::uint64_t>(&bytes[checksum_at]))
     return Error{ErrorCode::corpus_damaged, "the header of the corpus is damaged: take another copy of the file"};
-  const auto version = load_number<std::uint32_t>(&bytes[8]);
+  const auto version = load_little<std::uint32_t>(&bytes[8]);
   if (version > Format::version)
     return Error{ErrorCode::newer_version,
                  "a newer version of reprise wrote this corpus: update reprise, or build the corpus again", version,
@@ -193,12 +194,12 @@ inline Result<CorpusHeader> decode(std::span<const std::byte> bytes) noexcept {
 
 /// Returns the number of `width` <= 8 bytes at `from`, lowest byte first.
 inline std::uint64_t load_place(const std::byte* from, std::size_t width) noexcept {
-  const std::uint64_t low = load_number<std::uint32_t>(from);
+  const std::uint64_t low = load_little<std::uint32_t>(from);
   return width == 4 ? low : low | std::to_integer<std::uint64_t>(from[4]) << 32;
 }
 /// Stores a place in 4 or 5 bytes.
 inline void store_place(std::uint64_t place, std::byte* to, std::size_t width) noexcept {
-  store_number(static_cast<std::uint32_t>(place), to);
+  store_little(static_cast<std::uint32_t>(place), to);
   if (width == 5) to[4] = static_cast<std::byte>(place >> 32 & 255);
 }
 

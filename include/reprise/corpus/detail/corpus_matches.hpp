@@ -10,13 +10,77 @@
 
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/corpus/detail/compare_back.hpp"
 #include "reprise/corpus/detail/corpus_search.hpp"
 #include "reprise/corpus/detail/corpus_view.hpp"
-#include "reprise/corpus/detail/next_in_range.hpp"
 #include "reprise/corpus/detail/suffix_sort.hpp"
 
 namespace reprise::inline v0::detail {
+
+/// Compares the tokens before places of a text with the last 32 tokens of a context.
+template <CorpusWord Word>
+class BackwardComparison {
+ public:
+  static constexpr std::size_t most = 32;
+
+  explicit BackwardComparison(TokenSpan suffix) noexcept : size_(std::min(suffix.size(), most)) {
+    for (std::size_t i = 0; i < size_; ++i) {
+      const auto token = static_cast<std::uint32_t>(suffix[suffix.size() - 1 - i]);
+      if (token >= separator) continue;  // no text has this token
+      const std::size_t at = most - 1 - i;
+      keys_[at / lanes] |= std::uint64_t{token} << (at % lanes * 8 * sizeof(Word));
+      possible_ |= std::uint32_t{1} << i;
+    }
+  }
+
+  /// Returns StoreMatch::agreements of the place `next` <= text.size(). The comparison ends where the document begins.
+  [[nodiscard]] std::uint32_t operator()(const SuffixText<Word>& text, std::uint64_t next) const noexcept {
+    return next >= most ? compare_keys(text, next) : compare_words(text, next);
+  }
+
+ private:
+  static constexpr Word separator = SuffixText<Word>::separator;
+  static constexpr std::size_t lanes = SuffixText<Word>::lanes;
+
+  [[nodiscard]] std::uint32_t compare_words(const SuffixText<Word>& text, std::uint64_t next) const noexcept {
+    std::uint32_t agreements = 0;
+    for (std::size_t i = 0; i < std::min<std::uint64_t>(size_, next); ++i) {
+      const Word word = text.word(next - 1 - i);
+      if (word == separator) break;
+      const std::size_t at = most - 1 - i;
+      const auto wanted = static_cast<Word>(keys_[at / lanes] >> (at % lanes * 8 * sizeof(Word)));
+      agreements |= std::uint32_t{word == wanted} << i;
+    }
+    return agreements & possible_;
+  }
+  /// Does the same, several tokens at a time.
+  [[nodiscard]] std::uint32_t compare_keys(const SuffixText<Word>& text, std::uint64_t next) const noexcept {
+    std::uint32_t agreements = 0;
+    std::uint32_t separators = 0;
+    for (std::size_t at = 0; at < most; at += lanes) {
+      const std::uint64_t bits = text.bits(next - most + at);
+      agreements = agreements << lanes | zero_lanes(bits ^ keys_[at / lanes]);
+      separators = separators << lanes | zero_lanes(~bits);
+    }
+    // Bit i of both is now about the token i + 1 places before `next`.
+    const std::uint32_t nearer = separators == 0 ? ~std::uint32_t{0} : (separators & (0 - separators)) - 1;
+    return agreements & possible_ & nearer;
+  }
+
+  /// Returns one bit for each lane of `bits` that is 0. The lowest lane is the highest of these bits.
+  static constexpr std::uint32_t zero_lanes(std::uint64_t bits) noexcept {
+    const std::uint64_t flags = SuffixText<Word>::zero_lanes(bits) >> (8 * sizeof(Word) - 1);
+    if constexpr (sizeof(Word) == 2) {
+      // Moves bits 0, 16, 32 and 48 to 51, 50, 49 and 48. No two products meet, so nothing is carried.
+      return static_cast<std::uint32_t>(flags * 0x0008000400020001 >> 48 & 15);
+    } else {
+      return static_cast<std::uint32_t>((flags << 1 | flags >> 32) & 3);
+    }
+  }
+
+  std::array<std::uint64_t, most / lanes> keys_{};  // the tokens in order, the first in the lowest bits
+  std::uint32_t possible_ = 0;                      // a bit for each token that a text can have
+  std::size_t size_;
+};
 
 /// Finds the places of a corpus that follow the longest matches of a context.
 ///
@@ -214,14 +278,7 @@ class CorpusMatches {
       return word_after<Word>(view_, index, length) == SuffixText<Word>::separator;
     };
     if (range.begin >= range.end || !ends(range.begin)) return range.begin;
-    while (range.begin < range.end) {
-      const std::uint64_t middle = range.begin + range.size() / 2;
-      if (ends(middle))
-        range.begin = middle + 1;
-      else
-        range.end = middle;
-    }
-    return range.begin;
+    return first_past(range.begin, range.end, [&](std::uint64_t index) { return !ends(index); });
   }
 
   static std::size_t agreement(const StoreMatch& match) noexcept {
@@ -234,8 +291,8 @@ class CorpusMatches {
     const std::uint64_t place = view_.place(index);
     if (place >= text_.size() || text_.size() - place <= length) return false;
     match.next = place + length;
-    if (text_.word(static_cast<std::size_t>(match.next)) >= view_.header().vocabulary) return false;
-    match.agreements = compare_back_(text_, static_cast<std::size_t>(match.next));
+    if (text_.word(match.next) >= view_.header().vocabulary) return false;
+    match.agreements = compare_back_(text_, match.next);
     return (match.agreements & 1) != 0;
   }
 

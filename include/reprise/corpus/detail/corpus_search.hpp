@@ -45,11 +45,6 @@ class CorpusPattern {
   }
   /// Returns the key of the pattern's last `left` tokens; lanes after its end are 0. Requires 1 <= left <= size().
   [[nodiscard]] std::uint64_t key(std::size_t left) const noexcept { return keys_[left - 1]; }
-  /// Returns a mask of the lanes that key(left) fills.
-  [[nodiscard]] static constexpr std::uint64_t mask(std::size_t left) noexcept {
-    constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
-    return left >= lanes ? all : ~(all >> (8 * sizeof(Word) * left));
-  }
 
  private:
   std::array<std::uint64_t, capacity> keys_;
@@ -97,7 +92,7 @@ class CorpusSearch {
     if (bound.index >= range.end) return {begin.length, true, bound.index, bound.index};
     const std::uint64_t from = fences_before(bound.index);
     const std::uint64_t to = fences_before(range.end);
-    const std::uint64_t above = gallop(from, to, begin.length);
+    const std::uint64_t above = fence_above(from, to, begin.length);
     // A fence decides alone only about patterns that it covers.
     if (begin.length <= covered_length && above > from) bound.index = (above - 1) * stride + 1;
     if (above < to) bound.end = above * stride;
@@ -129,7 +124,7 @@ class CorpusSearch {
   [[nodiscard]] bool passes_two_fences(const SuffixBound& begin) const noexcept {
     const std::uint64_t second = begin.low + 1;
     return second < fences_before(view_.range_of(pattern_.first(begin.length)).end) &&
-           (view_.fence(second) & Pattern::mask(begin.length - 1)) == pattern_.key(begin.length - 1);
+           (view_.fence(second) & SuffixText<Word>::mask(begin.length - 1)) == pattern_.key(begin.length - 1);
   }
 
   /// Returns true if the suffix with this index begins with the pattern. Its first token is not compared.
@@ -137,10 +132,7 @@ class CorpusSearch {
     return compare(view_.place(index), length) == 0;
   }
   /// Prefetches the text of this suffix. The place should be in the cache.
-  void prefetch_text(std::uint64_t index) const noexcept {
-    if (const std::uint64_t place = view_.place(index); place < text_.size())
-      text_.prefetch(static_cast<std::size_t>(place));
-  }
+  void prefetch_text(std::uint64_t index) const noexcept { text_.prefetch(view_.place(index)); }
 
  private:
   static constexpr std::uint64_t stride = CorpusFormat::fence_stride;
@@ -152,33 +144,18 @@ class CorpusSearch {
   [[nodiscard]] int compare(std::uint64_t place, std::size_t length) const noexcept {
     for (std::size_t offset = 1; offset < length; offset += Pattern::lanes) {
       const std::size_t left = length - offset;
-      const std::uint64_t key = key_at(place, offset) & Pattern::mask(left);
+      const std::uint64_t key = text_.key(place + offset) & SuffixText<Word>::mask(left);
       if (key != pattern_.key(left)) return key < pattern_.key(left) ? -1 : 1;
     }
     return 0;
   }
-  [[nodiscard]] std::uint64_t key_at(std::uint64_t place, std::size_t offset) const noexcept {
-    return place < text_.size() && text_.size() - place > offset ? text_.key(static_cast<std::size_t>(place) + offset)
-                                                                 : 0;
-  }
 
   /// Returns the first fence of [from, to) that is greater than the pattern, or `to`. Only the pattern's tokens count.
   /// Cost: two binary searches over the result's distance from `from`.
-  [[nodiscard]] std::uint64_t gallop(std::uint64_t from, std::uint64_t to, std::size_t length) const noexcept {
+  [[nodiscard]] std::uint64_t fence_above(std::uint64_t from, std::uint64_t to, std::size_t length) const noexcept {
     const std::uint64_t wanted = pattern_.key(length - 1);
-    const std::uint64_t mask = Pattern::mask(length - 1);
-    const auto is_above = [&](std::uint64_t fence) { return (view_.fence(fence) & mask) > wanted; };
-    std::uint64_t step = 1;
-    for (; to - from >= step && !is_above(from + step - 1); step *= 2) from += step;
-    to = std::min(to, from + step - 1);
-    while (from < to) {
-      const std::uint64_t middle = from + (to - from) / 2;
-      if (is_above(middle))
-        to = middle;
-      else
-        from = middle + 1;
-    }
-    return from;
+    const std::uint64_t mask = SuffixText<Word>::mask(length - 1);
+    return gallop(from, to, [&](std::uint64_t fence) { return (view_.fence(fence) & mask) > wanted; });
   }
 
   /// Calls visit(middle) for the next middle of a binary search in [low, high), and for the two that may follow it. So
@@ -206,7 +183,7 @@ class CorpusSearch {
       for (SuffixBound& bound : bounds) {
         if (bound.low >= bound.high) continue;  // also patterns of one token, which have no key
         const std::uint64_t wanted = pattern_.key(bound.length - 1);
-        const std::uint64_t mask = Pattern::mask(bound.length - 1);
+        const std::uint64_t mask = SuffixText<Word>::mask(bound.length - 1);
         for (int step = 0; step < 2 && bound.low < bound.high; ++step) {
           searching = true;
           const std::uint64_t middle = bound.low + (bound.high - bound.low) / 2;
@@ -218,7 +195,7 @@ class CorpusSearch {
     for (SuffixBound& bound : bounds) {
       if (bound.index >= bound.end) continue;
       const std::uint64_t to = fences_before(bound.end);
-      const std::uint64_t above = bound.length <= covered_length ? bound.low : gallop(bound.low, to, bound.length);
+      const std::uint64_t above = bound.length <= covered_length ? bound.low : fence_above(bound.low, to, bound.length);
       if (bound.low > fences_before(bound.index)) bound.index = (bound.low - 1) * stride + 1;
       if (above < to) bound.end = above * stride;
       // Most ranges are now between two neighbouring fences, in a few cache lines.

@@ -10,7 +10,7 @@
 #include "reprise/core/detail/prefetch.hpp"
 #include "reprise/corpus/detail/corpus_format.hpp"
 #include "reprise/corpus/detail/suffix_sort.hpp"
-#include "reprise/corpus/detail/xxh64.hpp"
+#include "reprise/history/detail/byte_format.hpp"
 
 namespace reprise::inline v0::detail {
 
@@ -83,12 +83,61 @@ class CorpusView {
     return data_ + layout_[section].offset + byte;
   }
   [[nodiscard]] std::uint64_t number(CorpusSection section, std::uint64_t index) const noexcept {
-    return load_number<std::uint64_t>(at(section, index * sizeof(std::uint64_t)));
+    return load_little<std::uint64_t>(at(section, index * sizeof(std::uint64_t)));
   }
 
   CorpusHeader header_;
   const std::byte* data_ = nullptr;
   CorpusLayout layout_;
 };
+
+/// Returns the first index of [from, to) that is past a bound, or `to`: a binary search. `is_past` is true for all
+/// indices after the first one for which it is. If it is not, the result is any index from `from` to `to`.
+template <class IsPast>
+std::uint64_t first_past(std::uint64_t from, std::uint64_t to, IsPast is_past) noexcept {
+  while (from < to) {
+    const std::uint64_t middle = from + (to - from) / 2;
+    if (is_past(middle))
+      to = middle;
+    else
+      from = middle + 1;
+  }
+  return from;
+}
+/// Does the same. Cost: two binary searches over the result's distance from `from`.
+template <class IsPast>
+std::uint64_t gallop(std::uint64_t from, std::uint64_t to, IsPast is_past) noexcept {
+  std::uint64_t step = 1;
+  for (; to - from >= step && !is_past(from + step - 1); step *= 2) from += step;
+  return first_past(from, std::min(to, from + step - 1), is_past);
+}
+
+/// Returns the word `length` words after the place of this suffix; the separator if there is none.
+template <CorpusWord Word>
+Word word_after(const CorpusView& view, std::uint64_t index, std::size_t length) noexcept {
+  const std::uint64_t place = view.place(index);
+  const auto text = view.text<Word>();
+  if (place >= text.size() || text.size() - place <= length) return SuffixText<Word>::separator;
+  return text.word(place + length);
+}
+
+/// Calls visit(word, count) for each different word that follows a context, in the order of the suffixes: the
+/// separator first, then rising tokens. `range`: the suffixes that begin with the context, which has `length` tokens.
+///
+/// Each word is found by galloping from the one before it, so the cost of n words is at most 2n binary searches over
+/// their counts. In a forged corpus, words may be visited in any order, and repeatedly; the counts still add up to the
+/// size of the range, and there are at most vocabulary + 1 visits.
+template <CorpusWord Word, class Visit>
+void for_each_next(const CorpusView& view, const SuffixRange& range, std::size_t length, Visit visit) noexcept {
+  std::uint64_t visits = 0;
+  for (std::uint64_t begin = range.begin; begin < range.end;) {
+    const Word word = word_after<Word>(view, begin, length);
+    const auto is_other = [&](std::uint64_t index) { return word_after<Word>(view, index, length) != word; };
+    const std::uint64_t other =
+        visits++ == view.header().vocabulary ? range.end : gallop(begin + 1, range.end, is_other);
+    visit(std::uint64_t{word}, other - begin);
+    begin = other;
+  }
+}
 
 }  // namespace reprise::detail

@@ -7,13 +7,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
 
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/prefetch.hpp"
+#include "reprise/history/detail/byte_format.hpp"
 
 /// \file Sorts places of a text by the tokens that follow. The order is that of a corpus: the first `depth` tokens
 /// decide, a text that ends earlier comes first, and equal places keep their order in the text.
@@ -36,37 +36,37 @@ class SuffixText {
       : data_(bytes.data()), size_(bytes.size() / sizeof(Word)) {}
 
   [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] Word word(std::size_t at) const noexcept {
-    Word value = 0;
-    std::memcpy(&value, data_ + at * sizeof(Word), sizeof(Word));
-    if constexpr (std::endian::native == std::endian::big) value = reversed(value);
-    return value;
-  }
+  [[nodiscard]] Word word(std::uint64_t at) const noexcept { return load_little<Word>(data_ + at * sizeof(Word)); }
   /// Returns the words from `at` on that fill 64 bits, the first in the lowest bits. Requires that the text has them.
-  [[nodiscard]] std::uint64_t bits(std::size_t at) const noexcept {
-    std::uint64_t bits = 0;
-    if constexpr (std::endian::native == std::endian::little) {
-      std::memcpy(&bits, data_ + at * sizeof(Word), sizeof(bits));
-    } else {
-      for (std::size_t lane = 0; lane < lanes; ++lane) bits |= std::uint64_t{word(at + lane)} << (lane * lane_bits);
-    }
-    return bits;
+  [[nodiscard]] std::uint64_t bits(std::uint64_t at) const noexcept {
+    return load_little<std::uint64_t>(data_ + at * sizeof(Word));
   }
-  void prefetch(std::size_t at) const noexcept { reprise::detail::prefetch(data_ + at * sizeof(Word)); }
+  /// Prefetches the word at `at`, if the text has it.
+  void prefetch(std::uint64_t at) const noexcept {
+    if (at < size_) reprise::detail::prefetch(data_ + at * sizeof(Word));
+  }
 
   /// Returns the next `lanes` tokens from `at`, the first in the highest bits. Keys compare like the tokens: each token
-  /// counts one more than its id, and 0 stands for the end of the document and for all that follows it.
-  [[nodiscard]] std::uint64_t key(std::size_t at) const noexcept {
+  /// counts one more than its id, and 0 stands for the end of the document or of the text, and for all that follows it.
+  [[nodiscard]] std::uint64_t key(std::uint64_t at) const noexcept {
     std::uint64_t bits = 0;
-    if (std::endian::native == std::endian::little && size_ - at >= lanes) {
-      std::memcpy(&bits, data_ + at * sizeof(Word), sizeof(bits));
-      bits = std::rotl(bits, 32);
+    if (at + lanes <= size_) {
+      bits = std::rotl(this->bits(at), 32);
       if constexpr (sizeof(Word) == 2) bits = (bits & 0xffff0000ffff0000) >> 16 | (bits & 0x0000ffff0000ffff) << 16;
     } else {
       for (std::size_t lane = 0; lane < lanes; ++lane)
-        bits = bits << lane_bits | (lane < size_ - at ? word(at + lane) : separator);
+        bits = bits << lane_bits | (at + lane < size_ ? word(at + lane) : separator);
     }
     return until_end(counted_from_one(bits));
+  }
+  /// Returns a mask of the first `left` tokens of a key; of all tokens if it has fewer. Requires left > 0.
+  static constexpr std::uint64_t mask(std::size_t left) noexcept {
+    constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+    return left >= lanes ? all : ~(all >> (lane_bits * left));
+  }
+  /// Returns the highest bit of each lane that is 0.
+  static constexpr std::uint64_t zero_lanes(std::uint64_t bits) noexcept {
+    return ~(((bits & ~highest_bits) + ~highest_bits) | bits) & highest_bits;
   }
 
  private:
@@ -74,18 +74,13 @@ class SuffixText {
   static constexpr std::uint64_t lowest_bits = sizeof(Word) == 2 ? 0x0001000100010001 : 0x0000000100000001;
   static constexpr std::uint64_t highest_bits = lowest_bits << (lane_bits - 1);
 
-  static constexpr Word reversed(Word value) noexcept {
-    Word result = 0;
-    for (std::size_t i = 0; i < sizeof(Word); ++i) result = static_cast<Word>(result << 8 | (value >> (8 * i) & 255));
-    return result;
-  }
   /// Adds 1 to each lane; the separator becomes 0.
   static constexpr std::uint64_t counted_from_one(std::uint64_t bits) noexcept {
     return ((bits & ~highest_bits) + lowest_bits) ^ (bits & highest_bits);
   }
   /// Clears all lanes after the first lane that is 0.
   static constexpr std::uint64_t until_end(std::uint64_t bits) noexcept {
-    const std::uint64_t zeros = ~(((bits & ~highest_bits) + ~highest_bits) | bits) & highest_bits;
+    const std::uint64_t zeros = zero_lanes(bits);
     if (zeros == 0) return bits;
     const auto kept = static_cast<std::size_t>(std::countl_zero(zeros)) / lane_bits * lane_bits;
     return kept == 0 ? 0 : bits >> (64 - kept) << (64 - kept);
@@ -132,14 +127,12 @@ class SuffixSorter {
   /// Loads the keys of the tokens from `known` on. Tokens from `depth` on count as 0.
   void load(Records records, std::size_t known) const noexcept {
     constexpr std::size_t ahead = 16;
-    const std::size_t left = depth_ - known;
-    const std::uint64_t mask = left >= lanes ? ~std::uint64_t{0} : ~(~std::uint64_t{0} >> (8 * sizeof(Word) * left));
+    const std::uint64_t mask = SuffixText<Word>::mask(depth_ - known);
     const std::size_t size = records.size();
-    for (std::size_t i = 0; i < std::min(ahead, size); ++i)
-      text_.prefetch(static_cast<std::size_t>(records[i].place) + known);
+    for (std::size_t i = 0; i < std::min(ahead, size); ++i) text_.prefetch(records[i].place + known);
     for (std::size_t i = 0; i < size; ++i) {
-      if (i + ahead < size) text_.prefetch(static_cast<std::size_t>(records[i + ahead].place) + known);
-      records[i].key = text_.key(static_cast<std::size_t>(records[i].place) + known) & mask;
+      if (i + ahead < size) text_.prefetch(records[i + ahead].place + known);
+      records[i].key = text_.key(records[i].place + known) & mask;
     }
   }
 

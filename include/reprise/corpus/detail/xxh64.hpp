@@ -4,39 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
-#include "reprise/core/detail/contract.hpp"
-
-/// \file Numbers and checksums in the bytes of a corpus.
+#include "reprise/history/detail/byte_format.hpp"
 
 namespace reprise::inline v0::detail {
 
-/// Returns the number stored at `from`, lowest byte first, on every machine. The address need not be aligned.
-template <std::unsigned_integral T>
-T load_number(const std::byte* from) noexcept {
-  T value = 0;
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(&value, from, sizeof(T));
-  } else {
-    for (std::size_t i = sizeof(T); i > 0; --i) value = static_cast<T>(value << 8 | std::to_integer<T>(from[i - 1]));
-  }
-  return value;
-}
-
-template <std::unsigned_integral T>
-void store_number(T value, std::byte* to) noexcept {
-  for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(value >> (8 * i) & 255);
-}
-
-/// The checksum XXH64 with seed 0 (Collet 2014), over bytes that come in any number of parts. It detects every change
-/// within eight consecutive bytes that begin at a multiple of eight, because each step is reversible. Other damage goes
-/// undetected in one case out of 2^64. The checksum is not a signature: anyone who can write the bytes can write the
-/// checksum.
+/// The checksum XXH64 with seed 0 (Collet 2014), over bytes that come in any number of parts. Damage goes undetected in
+/// about one case out of 2^64. The checksum is not a signature: anyone who can write the bytes can write the checksum.
 ///
 /// Cost: four independent lanes of eight bytes, so that a core reads several gigabytes per second.
 class Xxh64 {
@@ -67,9 +44,9 @@ class Xxh64 {
     hash += total_;
     std::size_t at = 0;
     for (; held_ - at >= 8; at += 8)
-      hash = std::rotl(hash ^ round(0, load_number<std::uint64_t>(&block_[at])), 27) * p1 + p4;
+      hash = std::rotl(hash ^ round(0, load_little<std::uint64_t>(&block_[at])), 27) * p1 + p4;
     if (held_ - at >= 4) {
-      hash = std::rotl(hash ^ load_number<std::uint32_t>(&block_[at]) * p1, 23) * p2 + p3;
+      hash = std::rotl(hash ^ load_little<std::uint32_t>(&block_[at]) * p1, 23) * p2 + p3;
       at += 4;
     }
     for (; at < held_; ++at) hash = std::rotl(hash ^ std::to_integer<std::uint64_t>(block_[at]) * p5, 11) * p1;
@@ -98,7 +75,7 @@ class Xxh64 {
   }
   void consume(const std::byte* from) noexcept {
     for (std::size_t i = 0; i < lanes_.size(); ++i)
-      lanes_[i] = round(lanes_[i], load_number<std::uint64_t>(from + 8 * i));
+      lanes_[i] = round(lanes_[i], load_little<std::uint64_t>(from + 8 * i));
   }
 
   std::array<std::uint64_t, 4> lanes_ = {p1 + p2, p2, 0, 0 - p1};

@@ -2,24 +2,30 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <type_traits>
 
-#include "reprise/core/detail/contract.hpp"
-
-/// \file Numbers and checksums in the bytes of a snapshot.
+/// \file Numbers in the bytes of snapshots and corpora, and the checksums of snapshots.
 
 namespace reprise::inline v0::detail {
 
 /// Returns the number stored at `from`, lowest byte first, on every machine. The address need not be aligned.
 template <std::integral T>
 constexpr T load_little(const std::byte* from) noexcept {
-  std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) bits |= std::to_integer<std::uint64_t>(from[i]) << (8 * i);
-  return static_cast<T>(static_cast<std::make_unsigned_t<T>>(bits));
+  T value = 0;
+  if (std::endian::native == std::endian::little && !std::is_constant_evaluated()) {
+    std::memcpy(&value, from, sizeof(T));
+  } else {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < sizeof(T); ++i) bits |= std::to_integer<std::uint64_t>(from[i]) << (8 * i);
+    value = static_cast<T>(static_cast<std::make_unsigned_t<T>>(bits));
+  }
+  return value;
 }
 
 template <std::integral T>

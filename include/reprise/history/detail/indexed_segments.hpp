@@ -12,9 +12,7 @@
 #include <utility>
 
 #include "reprise/core/detail/prefetch.hpp"
-#include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/history/detail/history_types.hpp"
 #include "reprise/history/detail/ngram_sets.hpp"
 #include "reprise/history/detail/segments.hpp"
 #include "reprise/index/detail/token_hash.hpp"
@@ -45,27 +43,19 @@ class IndexedSegments {
     return bytes;
   }
 
-  /// Creates an object without segments.
-  IndexedSegments() noexcept = default;
-  /// Creates an object with `segments` free segments. Error: out_of_memory.
-  static Result<IndexedSegments> make(std::size_t segments, std::uint64_t key) noexcept {
-    IndexedSegments made;
-    made.key_ = key;
-    auto text = Text::make(segments);
-    if (!text) return text.error();
-    made.text_ = *std::move(text);
-    for (std::size_t i = 0; i < orders.size(); ++i) {
-      auto sets = Sets::make(sets_for(orders[i], segments), segments * Size, orders[i] == 1 ? 4 : 12);
-      if (!sets) return sets.error();
-      made.index_[i] = *std::move(sets);
-    }
-    return made;
+  /// Allocates `segments` free segments. Call it once. Returns false if memory runs out.
+  [[nodiscard]] bool allocate(std::size_t segments, std::uint64_t key) noexcept {
+    key_ = key;
+    bool done = text_.allocate(segments);
+    for (std::size_t i = 0; i < orders.size(); ++i)
+      done = done && index_[i].allocate(sets_for(orders[i], segments), segments * Size, orders[i] == 1 ? 4 : 12);
+    return done;
   }
   [[nodiscard]] std::size_t count() const noexcept { return text_.count(); }
 
   // For readers.
 
-  [[nodiscard]] detail::HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
+  [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
   /// Returns the use count of the segment that contains this slot.
   [[nodiscard]] std::atomic<std::uint8_t>& use_count(Slot slot) const noexcept { return text_.info_of(slot).use_count; }
@@ -124,7 +114,7 @@ class IndexedSegments {
   }
 
   /// Stores a token after the last one. Takes a new segment if necessary, which may evict text.
-  void store(detail::HistoryWord word, SequenceTag sequence) noexcept {
+  void store(HistoryWord word, SequenceTag sequence) noexcept {
     if (segment_ != nowhere && text_.info(segment_).sequence != sequence) segment_ = nowhere;
     if (segment_ == nowhere || text_.info(segment_).used == Size) {
       const Slot next = take_segment(sequence);
@@ -245,7 +235,7 @@ class IndexedSegments {
     std::uint32_t agreements = 0;
     const std::size_t compared = std::min(end.size(), most_compared);
     for (std::size_t i = 0; i < compared; ++i) {
-      const detail::HistoryWord word = text_.word(slot);
+      const HistoryWord word = text_.word(slot);
       if (word.empty()) break;
       agreements |= std::uint32_t{word.token() == end[end.size() - 1 - i]} << i;
       if (slot % Size == 0 && (agreements & (agreements + 1)) != 0) break;
@@ -269,13 +259,13 @@ class IndexedSegments {
     std::size_t known = 0;
     const auto first = static_cast<Slot>(segment * Size);
     for (Slot slot = text_.before(first); slot != nowhere && known + 1 < end.size(); slot = text_.before(slot)) {
-      const detail::HistoryWord word = text_.word(slot);
+      const HistoryWord word = text_.word(slot);
       if (word.empty()) break;
       end[end.size() - 1 - known++] = word.token();
     }
     for (std::size_t i = 0; i < text_.info(segment).used; ++i) {
       const auto slot = static_cast<Slot>(first + i);
-      const detail::HistoryWord word = text_.word(slot);
+      const HistoryWord word = text_.word(slot);
       if (word.empty()) {
         known = 0;
         continue;

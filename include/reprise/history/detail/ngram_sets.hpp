@@ -10,7 +10,6 @@
 #include <new>
 
 #include "reprise/core/detail/prefetch.hpp"
-#include "reprise/core/result.hpp"
 
 namespace reprise::inline v0::detail {
 
@@ -33,20 +32,16 @@ class NgramSets {
 
   static constexpr std::size_t bytes_for(std::size_t sets) noexcept { return sets * ways * sizeof(Slot); }
 
-  /// Creates an object without a table.
-  NgramSets() noexcept = default;
-  /// Creates a table of `sets` sets for slots below `slots`. One n-gram uses at most `share` entries of a set. Error:
-  /// out_of_memory.
-  static Result<NgramSets> make(std::size_t sets, std::size_t slots, std::size_t share) noexcept {
-    NgramSets made;
-    made.entries_.reset(new (std::nothrow) Set[sets]);
-    if (made.entries_ == nullptr)
-      return Error{ErrorCode::out_of_memory, "no memory for the index of a history", bytes_for(sets)};
-    made.sets_ = sets;
-    made.share_ = share;
-    made.slot_bits_ = static_cast<int>(std::bit_width(slots));  // so that no slot has all bits set
-    made.clear();
-    return made;
+  /// Allocates a table of `sets` sets for slots below `slots`. One n-gram uses at most `share` entries of a set.
+  /// Returns false if memory runs out.
+  [[nodiscard]] bool allocate(std::size_t sets, std::size_t slots, std::size_t share) noexcept {
+    entries_.reset(new (std::nothrow) Set[sets]);
+    if (entries_ == nullptr) return false;
+    sets_ = sets;
+    share_ = share;
+    slot_bits_ = static_cast<int>(std::bit_width(slots));  // so that no slot has all bits set
+    clear();
+    return true;
   }
   void clear() noexcept {
     for (std::size_t i = 0; i < sets_; ++i)

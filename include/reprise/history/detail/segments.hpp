@@ -9,10 +9,70 @@
 #include <memory>
 #include <new>
 
-#include "reprise/core/result.hpp"
-#include "reprise/history/detail/history_types.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::inline v0::detail {
+
+using SequenceTag = std::uint64_t;  ///< see reprise::SequenceTag
+
+/// Event counts of a history since it was made or cleared.
+struct HistoryCounts {
+  std::uint64_t stored = 0;      ///< tokens stored
+  std::uint64_t duplicates = 0;  ///< tokens not stored, because the history held them already
+  std::uint64_t refused = 0;     ///< tokens that are negative or at least HistoryOptions::vocabulary
+  std::uint64_t evicted = 0;     ///< tokens that were evicted to make room for others
+  /// Segments that were next in eviction order and were kept because of their uses.
+  std::uint64_t second_chances = 0;
+  std::uint64_t removed = 0;  ///< tokens removed by remove()
+  friend bool operator==(const HistoryCounts&, const HistoryCounts&) = default;
+};
+
+/// A stored token and its origin, in 32 bits. Negative tokens and the largest token cannot be stored.
+class HistoryWord {
+ public:
+  constexpr HistoryWord() noexcept = default;  ///< no token
+  constexpr HistoryWord(Token token, Origin origin) noexcept
+      : bits_(static_cast<std::uint32_t>(token) | (origin == Origin::output ? output : 0)) {}
+  static constexpr HistoryWord from_bits(std::uint32_t bits) noexcept {
+    HistoryWord word;
+    word.bits_ = bits;
+    return word;
+  }
+  static constexpr std::uint32_t most_tokens = 0x7fffffff;  ///< tokens 0 to most_tokens - 1 can be stored
+
+  [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == none; }
+  [[nodiscard]] constexpr Token token() const noexcept { return static_cast<Token>(bits_ & ~output); }
+  [[nodiscard]] constexpr Origin origin() const noexcept {
+    return (bits_ & output) != 0 ? Origin::output : Origin::prompt;
+  }
+  [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
+  /// Returns true if the word holds this token; an empty word holds none.
+  [[nodiscard]] constexpr bool is(Token token) const noexcept { return !empty() && this->token() == token; }
+
+ private:
+  static constexpr std::uint32_t output = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t none = 0xffffffff;
+  std::uint32_t bits_ = none;
+};
+
+/// A match in a history: an occurrence of at least the last token of the looked-up text.
+template <class Slot>
+struct BasicHistoryMatch {
+  Slot next = 0;  ///< the slot of the token after the occurrence
+  /// Bit i: the token i + 1 places before `next` is known to equal the token i + 1 places before the end of the
+  /// looked-up text.
+  std::uint32_t agreements = 0;
+  friend bool operator==(const BasicHistoryMatch&, const BasicHistoryMatch&) = default;
+};
+
+/// A contiguous piece of stored text. Eviction may have removed text before or after it.
+template <class Slot>
+struct BasicHistoryRun {
+  SequenceTag sequence = 0;
+  Slot first = 0;        ///< the slot of the run's first token
+  std::size_t size = 0;  ///< tokens
+  friend bool operator==(const BasicHistoryRun&, const BasicHistoryRun&) = default;
+};
 
 /// The tokens of a history, in segments of a fixed size. Links join segments into sequences, like the pages of a paged
 /// KV cache. A slot holds one token and never moves. The segments form a queue in eviction order.
@@ -42,22 +102,17 @@ class Segments {
     return segments * (Size * sizeof(std::uint32_t) + sizeof(Info));
   }
 
-  /// Creates an object without segments.
-  Segments() noexcept = default;
-  /// Creates an object with `segments` free segments. Error: out_of_memory.
-  static Result<Segments> make(std::size_t segments) noexcept {
-    Segments made;
-    made.words_.reset(new (std::nothrow) Words[segments]);
-    made.info_.reset(new (std::nothrow) Info[segments]);
-    if (made.words_ == nullptr || made.info_ == nullptr)
-      return Error{ErrorCode::out_of_memory, "no memory for the segments of a history", bytes_for(segments)};
-    made.count_ = segments;
+  /// Allocates `segments` free segments. Call it once. Returns false if memory runs out.
+  [[nodiscard]] bool allocate(std::size_t segments) noexcept {
+    words_.reset(new (std::nothrow) Words[segments]);
+    info_.reset(new (std::nothrow) Info[segments]);
+    if (words_ == nullptr || info_ == nullptr) return false;
+    count_ = segments;
     for (std::size_t i = 0; i < segments; ++i) {
-      for (std::atomic<std::uint32_t>& word : made.words_[i].at)
-        word.store(detail::HistoryWord().bits(), std::memory_order_relaxed);
-      made.push_back(static_cast<Slot>(i));
+      for (std::atomic<std::uint32_t>& word : words_[i].at) word.store(HistoryWord().bits(), std::memory_order_relaxed);
+      push_back(static_cast<Slot>(i));
     }
-    return made;
+    return true;
   }
   /// Returns the number of segments; 0 after a move.
   [[nodiscard]] std::size_t count() const noexcept { return words_ == nullptr ? 0 : count_; }
@@ -65,8 +120,8 @@ class Segments {
   [[nodiscard]] const Info& info(std::size_t segment) const noexcept { return info_[segment]; }
   [[nodiscard]] Info& info_of(Slot slot) const noexcept { return info_[slot / Size]; }
 
-  [[nodiscard]] detail::HistoryWord word(Slot slot) const noexcept {
-    return detail::HistoryWord::from_bits(stored(slot).load(std::memory_order_acquire));
+  [[nodiscard]] HistoryWord word(Slot slot) const noexcept {
+    return HistoryWord::from_bits(stored(slot).load(std::memory_order_acquire));
   }
   [[nodiscard]] const void* address(Slot slot) const noexcept { return &stored(slot); }
   /// Returns the slot after this one in its sequence, or `nowhere`. The returned slot may be empty.
@@ -84,7 +139,7 @@ class Segments {
 
   // For the writer alone.
 
-  void set(Slot slot, detail::HistoryWord word) noexcept { stored(slot).store(word.bits(), std::memory_order_release); }
+  void set(Slot slot, HistoryWord word) noexcept { stored(slot).store(word.bits(), std::memory_order_release); }
   void link(Slot from, Slot to) noexcept {
     info_[from].next.store(to, std::memory_order_relaxed);
     info_[to].previous.store(from, std::memory_order_relaxed);
@@ -103,7 +158,7 @@ class Segments {
     for (std::size_t i = 0; i < gone.used; ++i) {
       const auto slot = static_cast<Slot>(segment * Size + i);
       tokens += word(slot).empty() ? 0 : 1;
-      set(slot, detail::HistoryWord());
+      set(slot, HistoryWord());
     }
     gone.use_count.store(0, std::memory_order_relaxed);
     gone.used = 0;
