@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/detail/agreement_table.hpp"
+#include "reprise/draft/detail/predicted_output_cursors.hpp"
 
 #include <gtest/gtest.h>
 

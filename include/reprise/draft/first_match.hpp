@@ -6,10 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/draft.hpp"
-#include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/detail/member_outcome.hpp"
 #include "reprise/draft/detail/members.hpp"
 
 namespace reprise::inline v0 {

@@ -11,7 +11,6 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/detail/agreement_table.hpp"
 #include "reprise/draft/detail/merged_draft.hpp"
 #include "reprise/draft/detail/origin_runs.hpp"
 #include "reprise/draft/detail/predicted_output_cursors.hpp"

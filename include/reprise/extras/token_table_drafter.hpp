@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "reprise/core/probability.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 #include "reprise/extras/repetition_gate.hpp"
@@ -16,7 +15,7 @@
 
 namespace reprise::inline v0 {
 
-/// Settings of TokenTableDrafter. token_table_presets.hpp has the settings of other systems.
+/// Settings of TokenTableDrafter. The presets below have the settings of other systems.
 struct TokenTableDrafterOptions {
   /// Minimum number of consecutive tokens that the table must know; with fewer, nothing is drafted. It applies even if
   /// the budget of the draft is smaller. Values above max_draft count as max_draft.
