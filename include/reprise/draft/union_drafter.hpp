@@ -32,7 +32,6 @@ class SubDraft {
     malformed_ = draft.malformed();
     places_.fill(anchor_parent);
   }
-  void clear() noexcept { size_ = 0; }
   [[nodiscard]] DraftView view() const noexcept { return {std::span(nodes_).first(size_), kind_}; }
   [[nodiscard]] bool left_out() const noexcept { return left_out_; }
   [[nodiscard]] bool held_back() const noexcept { return held_back_; }
@@ -116,31 +115,17 @@ class SubDrafts : public Members<Strategies...> {
  public:
   void begin(TokenSpan context) {
     trusts_ = beginnings();
-    forget();
     Base::begin(context);
   }
-  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
-    forget();
-    Base::observe(context, fresh, origin);
-  }
-  void truncate(TokenSpan context, std::size_t size) {
-    forget();
-    Base::truncate(context, size);
-  }
-  /// Rebases the members, and keeps their calibrators.
-  void rebase(TokenSpan before, TokenSpan context) requires(RebasableStrategy<Strategies> || ...) {
-    forget();
-    Base::rebase(before, context);
-  }
   void feedback(TokenSpan context, const Outcome& outcome) {
+    const std::size_t most = std::exchange(this->drafted_, false) ? SubDraft::most : 0;
     this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
       const SubDraft& draft = drafts_[i];
       const Outcome own =
-          outcome_.translate(draft.view(), draft.places(), draft.left_out(), outcome, TopKLearner<Member>);
+          outcome_.translate(draft.view().prefix(most), draft.places(), draft.left_out(), outcome, TopKLearner<Member>);
       trusts_[i].learn(own);
       member.feedback(context, own);
     });
-    forget();
   }
 
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
@@ -159,6 +144,7 @@ class SubDrafts : public Members<Strategies...> {
       worth[i] = drafts_[i].weigh(trusts_[i]);
     });
     merged_.clear();
+    this->drafted_ = true;
     return worth;
   }
   void add(std::size_t i) noexcept { drafts_[i].add_to(merged_); }
@@ -178,10 +164,6 @@ class SubDrafts : public Members<Strategies...> {
 
   static std::array<ClaimCalibrator, sizeof...(Strategies)> beginnings() noexcept {
     return {CalibratedStrategy<Strategies> ? ClaimCalibrator::of_calibrated() : ClaimCalibrator()...};
-  }
-  /// Drops the drafts of all members.
-  void forget() noexcept {
-    for (SubDraft& draft : drafts_) draft.clear();
   }
 
   std::array<SubDraft, sizeof...(Strategies)> drafts_;

@@ -130,19 +130,21 @@ class Members {
   static_assert(sizeof...(Strategies) > 0, "a combinator needs at least one strategy");
 
  public:
-  static constexpr std::size_t member_count = sizeof...(Strategies);
-
   void begin(TokenSpan context) {
+    drafted_ = false;
     for_each([&](auto& member) { member.begin(context); });
   }
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    drafted_ = false;
     for_each([&](auto& member) { member.observe(context, fresh, origin); });
   }
   void truncate(TokenSpan context, std::size_t size) {
+    drafted_ = false;
     for_each([&](auto& member) { member.truncate(context, size); });
   }
   /// Calls begin() for members that cannot rebase.
   void rebase(TokenSpan before, TokenSpan context) requires(RebasableStrategy<Strategies> || ...) {
+    drafted_ = false;
     for_each([&]<class Member>(Member& member) {
       if constexpr (RebasableStrategy<Member>)
         member.rebase(before, context);
@@ -158,13 +160,17 @@ class Members {
   /// Returns the heap bytes of the members that report them.
   [[nodiscard]] std::size_t memory_bytes() const {
     std::size_t bytes = 0;
-    std::apply([&](const auto&... members) { ((bytes += bytes_of(members)), ...); }, members_);
+    for_each([&]<class Member>(const Member& member) {
+      if constexpr (MeasurableStrategy<Member>) bytes += member.memory_bytes();
+    });
     return bytes;
   }
   /// Returns the largest top_k_wanted() of the members.
   [[nodiscard]] std::size_t top_k_wanted() const requires(TopKLearner<Strategies> || ...) {
     std::size_t most = 0;
-    std::apply([&](const auto&... members) { ((most = std::max(most, wanted_by(members))), ...); }, members_);
+    for_each([&]<class Member>(const Member& member) {
+      if constexpr (TopKLearner<Member>) most = std::max<std::size_t>(most, member.top_k_wanted());
+    });
     return most;
   }
   void learn_row(TokenSpan context, TokenSpan likeliest) requires(RowLearner<Strategies> || ...) {
@@ -193,24 +199,16 @@ class Members {
     for_each([&](auto& member) { visit(member, i++); });
   }
 
+  bool drafted_ = false;  // propose() has made the draft of this round, and feedback() has not learned from it yet
+
  private:
   template <class Visit>
   void for_each(Visit&& visit) {
     std::apply([&](auto&... members) { (visit(members), ...); }, members_);
   }
-  template <class Member>
-  static std::size_t bytes_of(const Member& member) {
-    if constexpr (MeasurableStrategy<Member>)
-      return member.memory_bytes();
-    else
-      return 0;
-  }
-  template <class Member>
-  static std::size_t wanted_by(const Member& member) {
-    if constexpr (TopKLearner<Member>)
-      return member.top_k_wanted();
-    else
-      return 0;
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    std::apply([&](const auto&... members) { (visit(members), ...); }, members_);
   }
 
   std::tuple<Strategies...> members_;
