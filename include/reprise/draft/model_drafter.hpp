@@ -225,11 +225,10 @@ class ModelDrafter {
     const bool sampled = options_.kind == DraftKind::sampled;
     if (sampled) draft.clear(DraftKind::sampled);
     if (context.empty() || draft.budget().max_leaves == 0) return;  // saves a useless run of the model
-    if (sampled)
-      draw(context, draft);
-    else
-      proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
-                                          [&](NodeIndex parent) { return expand(context, parent, draft); });
+    if (sampled) return draw(context, draft);
+    bool able = true;  // false once the model has failed; the waiting nodes are still drafted
+    proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
+                                        [&](NodeIndex parent) { able = able && expand(context, parent, draft); });
   }
 
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
