@@ -7,7 +7,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::agreement_table_test {
+namespace reprise::detail::agreement_table_test {
 namespace {
 
 TEST(AgreementCalibrator, BeginsWithMoreForLongerAgreement) {
@@ -64,4 +64,4 @@ TEST(AgreementCalibrator, ForgetsSlowly) {
 }
 
 }  // namespace
-}  // namespace reprise::agreement_table_test
+}  // namespace reprise::detail::agreement_table_test

@@ -12,7 +12,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// Estimates how likely the output is to continue like another text at a given place. The table is indexed by the kind
 /// of the place, the number of tokens that agreed so far, and whether a likelier place competes. It learns from the
@@ -25,23 +25,17 @@ class AgreementCalibrator {
  public:
   static constexpr std::size_t kinds = 6;  ///< number of cursor kinds, see CursorKind
 
-  /// The index of an entry.
-  struct Evidence {
-    std::uint8_t kind = 0;
-    std::uint8_t run = 0;    ///< the class of the run length, see class_of()
-    bool contested = false;  ///< a likelier place competes for this token
-  };
-
-  [[nodiscard]] static constexpr Evidence evidence(std::size_t kind, std::size_t run, bool alone) noexcept {
-    return {static_cast<std::uint8_t>(std::min(kind, kinds - 1)), class_of(run), !alone};
+  /// Returns the index of the entry for a CursorKind and a run length. `alone`: no likelier place competes for the
+  /// token.
+  [[nodiscard]] static constexpr std::size_t evidence(std::size_t kind, std::size_t run, bool alone) noexcept {
+    return (kind * runs + class_of(run)) * 2 + (alone ? 0 : 1);
   }
-  [[nodiscard]] constexpr Probability probability(const Evidence& evidence) const noexcept {
-    return Probability::from_raw(
-        detail::rescaled<detail::UnitScale, detail::ProbabilityScale>(entries_[place(evidence)].value));
+  [[nodiscard]] constexpr Probability probability(std::size_t evidence) const noexcept {
+    return Probability::from_raw(rescaled<UnitScale, ProbabilityScale>(entries_[evidence].value));
   }
   /// Learns from one pick. `picked`: true if the pick is the predicted token.
-  constexpr void learn(const Evidence& evidence, bool picked) noexcept {
-    Entry& entry = entries_[place(evidence)];
+  constexpr void learn(std::size_t evidence, bool picked) noexcept {
+    Entry& entry = entries_[evidence];
     const std::int32_t error = (picked ? one : 0) - static_cast<std::int32_t>(entry.value);
     const std::int32_t moved = static_cast<std::int32_t>(entry.value) + error / (prior + entry.examples);
     entry.value = static_cast<std::uint32_t>(std::clamp(moved, least, most));
@@ -49,7 +43,7 @@ class AgreementCalibrator {
   }
 
  private:
-  static constexpr std::int32_t one = detail::UnitScale::one;
+  static constexpr std::int32_t one = UnitScale::one;
   static constexpr std::int32_t least = one / 1000;
   static constexpr std::int32_t most = one - one / 1000;  // no number of examples leads to certainty
   static constexpr std::int32_t prior = 4;
@@ -62,13 +56,10 @@ class AgreementCalibrator {
   };
 
   /// Returns the class of a run length. The classes are 0, 1, 2, 3, 4-5, 6-7, 8-15, 16-31, 32 and more.
-  static constexpr std::uint8_t class_of(std::size_t run) noexcept {
+  static constexpr std::size_t class_of(std::size_t run) noexcept {
     constexpr std::array<std::uint8_t, 8> few = {0, 1, 2, 3, 4, 4, 5, 5};
     if (run < few.size()) return few[run];
     return run < 16 ? 6 : run < 32 ? 7 : 8;
-  }
-  static constexpr std::size_t place(const Evidence& evidence) noexcept {
-    return (std::size_t{evidence.kind} * runs + evidence.run) * 2 + (evidence.contested ? 1 : 0);
   }
   /// Initial values in thousandths, measured on edited texts. Rows: CursorKind; columns: class_of() of the run length.
   /// Contested entries start at a quarter of these values.
@@ -95,10 +86,6 @@ class AgreementCalibrator {
   std::array<Entry, kinds* runs* 2> entries_ = entries();
 };
 
-}  // namespace reprise
-
-namespace reprise::inline v0::detail {
-
 /// The reason why the text is expected to continue at a place of a reference.
 enum class CursorKind : std::uint8_t {
   followed,   ///< the text has followed the reference for a while, or from the start of the reference
@@ -108,7 +95,6 @@ enum class CursorKind : std::uint8_t {
   inserted,   ///< at the mismatched token, before which something was inserted
   anywhere    ///< after the latest occurrence of the last tokens of the text in all references
 };
-inline constexpr std::size_t cursor_kinds = 6;
 
 /// A place in a reference that the text seems to have reached.
 struct Cursor {
@@ -177,22 +163,22 @@ class PredictedOutputCursors {
     if (left_.begin == left_.end || text.empty()) return;
     const Position from = left_.place - std::min(left_.place - left_.begin, near_before);
     const Position until = left_.place + std::min(left_.end - left_.place, near_after);
-    std::uint32_t longest = 0;
+    std::uint16_t longest = 0;
     std::size_t equal = 0;
     Position best = 0;
     for (Position at = from; at + 1 < until; ++at) {
       if (references[at] != text.back()) continue;
-      const std::uint32_t length = agreement_of(references, at + 1, text);
+      const std::uint16_t length = agreement_of(references, at + 1, text);
       if (length > longest || (length == longest && best < left_.place)) best = at + 1;
       equal = length > longest ? 1 : equal + (length == longest ? 1 : 0);
       longest = std::max(longest, length);
     }
     if (longest > 0)
-      add({best, left_.begin, left_.end, run_of(longest), equal == 1 ? CursorKind::near : CursorKind::ambiguous});
+      add({best, left_.begin, left_.end, longest, equal == 1 ? CursorKind::near : CursorKind::ambiguous});
   }
   /// Follows a place in the reference [begin, end) that was found by lookup.
   void look_at(TokenSpan references, Position place, Position begin, Position end, TokenSpan text) noexcept {
-    if (place < end) add({place, begin, end, run_of(agreement_of(references, place, text)), CursorKind::anywhere});
+    if (place < end) add({place, begin, end, agreement_of(references, place, text), CursorKind::anywhere});
   }
 
   friend bool operator==(const PredictedOutputCursors& a, const PredictedOutputCursors& b) noexcept {
@@ -212,15 +198,12 @@ class PredictedOutputCursors {
     friend bool operator==(const Left&, const Left&) = default;
   };
 
-  [[nodiscard]] static std::uint16_t run_of(std::uint32_t length) noexcept {
-    return static_cast<std::uint16_t>(length);
-  }
   /// Returns the number of tokens before `place` that agree with the end of the text, at most `compared`.
-  [[nodiscard]] static std::uint32_t agreement_of(TokenSpan references, Position place, TokenSpan text) noexcept {
-    const auto most = static_cast<std::uint32_t>(std::min<std::size_t>({place, text.size(), compared}));
-    std::uint32_t n = 0;
+  [[nodiscard]] static std::uint16_t agreement_of(TokenSpan references, Position place, TokenSpan text) noexcept {
+    const auto most = std::min<std::size_t>({place, text.size(), compared});
+    std::size_t n = 0;
     while (n < most && references[place - 1 - n] == text[text.size() - 1 - n]) ++n;
-    return n;
+    return static_cast<std::uint16_t>(n);
   }
   void add(const Cursor& cursor) noexcept {
     if (cursor.next >= cursor.end) return;
