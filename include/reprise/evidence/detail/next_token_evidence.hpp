@@ -174,14 +174,4 @@ struct NextTokenEvidence {
   static_assert(first_class.back() + 1 + ranks == classes_in_all);
 };
 
-/// Returns the built-in effect of the evidence on log-odds of `known` from all other evidence. `group`: the kind of the
-/// other evidence; see TokenCalibrator.
-[[nodiscard]] constexpr LogOdds next_token_value(const NextTokenEvidence& evidence, std::size_t group,
-                                                 LogOdds known) noexcept {
-  LogOdds sum =
-      LogOddsScale::multiply(LogOdds{next_token_slopes[group][evidence.kind()]}, std::min(known, log_odds_one));
-  for (const std::uint8_t known_class : evidence.classes) sum += next_token_values[group][known_class];
-  return sum;
-}
-
 }  // namespace reprise::detail
