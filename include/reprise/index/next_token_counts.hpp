@@ -85,7 +85,7 @@ class NextTokenWord {
   std::uint64_t bits_ = 0;
 };
 
-inline constexpr std::size_t words_per_line = 8;
+inline constexpr std::size_t words_per_line = ContextLines::words_per_line;
 using NextTokenLine = std::array<NextTokenWord, words_per_line>;
 
 /// A context that loses a listed token gets an `unlisted` word if it still has at least this many listed tokens.
@@ -287,9 +287,8 @@ class NextTokenCounts {
   static constexpr std::size_t line_bytes = detail::ContextLines::line_bytes;
   /// Number of evictions of the table after which a line is halved.
   static constexpr std::uint64_t evictions_per_halving = 64;
-  static_assert(words_per_line == detail::ContextLines::words_per_line);
   /// The contents of a line: words by falling count, the empty ones last.
-  using Words = std::array<detail::NextTokenWord, words_per_line>;
+  using Words = detail::NextTokenLine;
 
   /// Creates a table without lines, which counts nothing.
   NextTokenCounts() noexcept = default;
@@ -301,15 +300,6 @@ class NextTokenCounts {
     if (!lines) return lines.error();
     return NextTokenCounts(options, *std::move(lines), 0);
   }
-  NextTokenCounts(NextTokenCounts&& other) noexcept
-      : options_(other.options_), lines_(std::move(other.lines_)), evictions_(std::exchange(other.evictions_, 0)) {}
-  NextTokenCounts& operator=(NextTokenCounts&& other) noexcept {
-    options_ = other.options_;
-    lines_ = std::move(other.lines_);
-    evictions_ = std::exchange(other.evictions_, 0);
-    return *this;
-  }
-  ~NextTokenCounts() = default;
 
   /// Returns a table with the same options and counts. Call it on the writer's thread, or while nobody writes. Error:
   /// out_of_memory.
