@@ -357,8 +357,7 @@ class LookaheadDrafter {
       parent = tree_[static_cast<std::size_t>(found.parent)].node;
       if (parent == anchor_parent) return;  // the parent was left out
     }
-    const NodeIndex node = add(found.token, parent, found.path, found.lesson, false, draft);
-    found.node = node;
+    found.node = add(found.token, parent, found.path, found.lesson, false, draft);
   }
   void look_ahead(TokenSpan context, Draft& draft) noexcept {
     const Probability worth = this->worth();

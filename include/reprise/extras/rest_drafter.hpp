@@ -20,14 +20,6 @@ struct SelectedNode {
   Token token = 0;
   NodeIndex parent = anchor_parent;  ///< an earlier selected node, or the anchor
   std::uint32_t count = 0;           ///< number of continuations that begin with this path
-  std::size_t depth = 0;             ///< tokens on the path
-};
-
-/// The limits of ContinuationTrie::select().
-struct SelectionLimits {
-  std::size_t nodes = 0;
-  std::size_t depth = 0;
-  bool chain = false;
 };
 
 /// The tokens that follow the longest matches of a suffix in a datastore, as a trie with counts.
@@ -43,7 +35,7 @@ class ContinuationTrie {
     length_ = length;
     const bool made = matches_.resize(places, {}) && order_.resize(places, {}) && frontier_.resize(places, {}) &&
                       tokens_.resize(places * length, 0);
-    if (!made) release();
+    if (!made) *this = ContinuationTrie();
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return matches_.memory_bytes() + order_.memory_bytes() + frontier_.memory_bytes() + tokens_.memory_bytes();
@@ -77,18 +69,17 @@ class ContinuationTrie {
   [[nodiscard]] std::uint32_t size() const noexcept { return count_; }
 
   /// Writes the nodes with the highest counts to `out`, parents before their children, and returns their number. Among
-  /// equal counts, smaller depths come first; then the node whose continuation the store has listed first. A chain
-  /// follows the first of the children in this order.
-  std::size_t select(const SelectionLimits& limits, std::span<SelectedNode> out) noexcept {
-    const std::size_t most = std::min(limits.nodes, out.size());
+  /// equal counts, smaller depths come first; then the node whose continuation the store has listed first. `draft`: its
+  /// budget limits the depth. If it is a chain, only the first of the children in this order is followed.
+  std::size_t select(const Draft& draft, std::span<SelectedNode> out) noexcept {
     std::size_t waiting = 0;  // ranges in the heap `frontier_`; they do not overlap, so they fit
-    expand({0, count_, 0, 0, anchor_parent}, limits, waiting);
+    expand({0, count_, 0, 0, anchor_parent}, draft, waiting);
     std::size_t selected = 0;
-    while (selected < most && waiting > 0) {
+    while (selected < out.size() && waiting > 0) {
       std::pop_heap(frontier_.begin(), frontier_.begin() + static_cast<std::ptrdiff_t>(waiting), is_worse);
       const Range best = frontier_[--waiting];
-      out[selected] = {tokens_of(order_[best.begin])[best.depth - 1], best.parent, best.end - best.begin, best.depth};
-      expand({best.begin, best.end, 0, best.depth, static_cast<NodeIndex>(selected++)}, limits, waiting);
+      out[selected] = {tokens_of(order_[best.begin])[best.depth - 1], best.parent, best.end - best.begin};
+      expand({best.begin, best.end, 0, best.depth, static_cast<NodeIndex>(selected++)}, draft, waiting);
     }
     return selected;
   }
@@ -120,12 +111,6 @@ class ContinuationTrie {
   [[nodiscard]] TokenSpan tokens_of(const Continuation& continuation) const noexcept {
     return {tokens_.data() + continuation.index * length_, continuation.size};
   }
-  void release() noexcept {
-    matches_.release();
-    order_.release();
-    frontier_.release();
-    tokens_.release();
-  }
 
   /// Appends the continuation at `place`. It is empty if the text ends there.
   void read(const DatastoreRef& store, StorePlace place) noexcept {
@@ -141,8 +126,9 @@ class ContinuationTrie {
     ++count_;
   }
   /// Adds the children of `node` to the heap; for a chain, only the best one.
-  void expand(const Range& node, const SelectionLimits& limits, std::size_t& waiting) noexcept {
-    if (node.depth == std::min(limits.depth, length_)) return;
+  void expand(const Range& node, const Draft& draft, std::size_t& waiting) noexcept {
+    if (node.depth == std::min(draft.budget().max_depth, length_)) return;
+    const bool chain = draft.chain();
     const std::size_t before = waiting;
     for (std::uint32_t begin = node.begin; begin < node.end;) {
       const TokenSpan tokens = tokens_of(order_[begin]);
@@ -154,12 +140,11 @@ class ContinuationTrie {
       for (; child.end < node.end && tokens_of(order_[child.end])[node.depth] == tokens[node.depth]; ++child.end)
         child.first = std::min(child.first, order_[child.end].index);
       begin = child.end;
-      if (!limits.chain || waiting == before)
+      if (!chain || waiting == before)
         frontier_[waiting++] = child;
       else if (is_worse(frontier_[before], child))
         frontier_[before] = child;
-      if (!limits.chain)
-        std::push_heap(frontier_.begin(), frontier_.begin() + static_cast<std::ptrdiff_t>(waiting), is_worse);
+      if (!chain) std::push_heap(frontier_.begin(), frontier_.begin() + static_cast<std::ptrdiff_t>(waiting), is_worse);
     }
   }
 
@@ -255,7 +240,7 @@ class RestDrafter {
     if (length == 0) return;
     const std::size_t nodes = std::min(options_.nodes, draft.budget().max_nodes);
     std::array<detail::SelectedNode, max_nodes> memory;
-    const std::size_t selected = trie_.select({nodes, draft.budget().max_depth, draft.chain()}, memory);
+    const std::size_t selected = trie_.select(draft, std::span(memory).first(nodes));
     std::array<bool, max_nodes> kept;
     kept.fill(true);
     if (options_.cut) cut(std::span(memory).first(selected), nodes, kept);
