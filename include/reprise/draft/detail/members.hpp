@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "reprise/core/strategy.hpp"
