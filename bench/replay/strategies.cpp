@@ -13,7 +13,6 @@
 #include "peers/racer_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/no_drafter.hpp"
-#include "reprise/draft/presets.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/extras/rest_drafter.hpp"
 #include "reprise/extras/token_table.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: private
-#include "reprise/draft/presets.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 
 reprise::PromptLookupDrafter<> drafter(reprise::presets::vllm());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/detail/agreement_table.hpp"
+#include "reprise/draft/detail/predicted_output_cursors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::agreement_table_test {
+namespace reprise::detail::agreement_table_test {
 namespace {
 
 TEST(AgreementCalibrator, BeginsWithMoreForLongerAgreement) {
@@ -64,4 +64,4 @@ TEST(AgreementCalibrator, ForgetsSlowly) {
 }
 
 }  // namespace
-}  // namespace reprise::agreement_table_test
+}  // namespace reprise::detail::agreement_table_test

@@ -35,11 +35,11 @@ Grown grow(const std::vector<std::uint32_t>& tenths, const DraftBudget& budget, 
   const std::size_t size = grow_best_first(frontier, written, draft, [&](NodeIndex parent) {
     const bool root = parent == anchor_parent;
     const Item before = root ? Item{.path = Probability::one()} : written[static_cast<std::size_t>(parent)];
+    if (grown.expanded.size() == able) return;
     grown.expanded.push_back(parent);
     for (std::size_t i = 0; i < tenths.size(); ++i)
       frontier.push({before.path * Probability::ratio(tenths[i], 10), static_cast<Token>(i), parent,
                      static_cast<std::uint16_t>(before.depth + 1)});
-    return grown.expanded.size() < able;
   });
   EXPECT_EQ(size, draft.size());
   EXPECT_FALSE(draft.malformed());

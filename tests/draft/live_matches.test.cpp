@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/detail/live_matches.hpp"
+#include "reprise/draft/detail/followed_context.hpp"
 
 #include <gtest/gtest.h>
 

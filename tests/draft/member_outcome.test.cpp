@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The outcomes that the members of a combination receive, compared with brute force. Each member must learn, for each
 // of its nodes, the target's answer as if its whole draft had been in the pass.
-#include "reprise/draft/detail/member_outcome.hpp"
+#include "reprise/draft/detail/members.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/presets.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/extras/token_table_drafter.hpp"
 
 #include <gtest/gtest.h>

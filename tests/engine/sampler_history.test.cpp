@@ -15,7 +15,7 @@
 
 #include "reprise/core/limits.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/presets.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/testing/lossless.hpp"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,21 +19,26 @@ struct Given {
 };
 
 std::vector<std::uint64_t> fitted(const std::vector<Given>& all) {
-  IsotonicPools<32> pools;
-  for (const Given& given : all) pools.add(given.value, given.weight);
-  std::vector<std::uint64_t> values;
-  for (std::size_t i = 0; i < all.size(); ++i) values.push_back(pools.next());
-  return values;
+  std::array<std::uint64_t, 12> values;
+  std::array<std::uint64_t, 12> weights;
+  values.fill(1'000'000);  // after all others, so that it changes none of them
+  weights.fill(1);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    values[i] = all[i].value;
+    weights[i] = all[i].weight;
+  }
+  make_isotonic(values, weights);
+  return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(all.size())};
 }
 
-TEST(IsotonicPools, LeavesWhatRises) {
+TEST(MakeIsotonic, LeavesWhatRises) {
   EXPECT_EQ(fitted({{1, 5}, {1, 1}, {3, 2}, {7, 1}}), (std::vector<std::uint64_t>{1, 1, 3, 7}));
 }
-TEST(IsotonicPools, PoolsNeighboursByWeight) {
+TEST(MakeIsotonic, PoolsNeighboursByWeight) {
   EXPECT_EQ(fitted({{10, 3}, {2, 1}}), (std::vector<std::uint64_t>{8, 8}));
   EXPECT_EQ(fitted({{1, 1}, {9, 1}, {6, 1}, {3, 1}, {8, 1}}), (std::vector<std::uint64_t>{1, 6, 6, 6, 8}));
 }
-TEST(IsotonicPools, IsTheGreatestOfTheLeastMeans) {
+TEST(MakeIsotonic, IsTheGreatestOfTheLeastMeans) {
   // The textbook formula: value i is the maximum over a <= i of the minimum over b >= i of the mean of values a to b.
   testing::Random random(3);
   for (int trial = 0; trial < 2000; ++trial) {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "reprise/draft/detail/live_matches.hpp"
+#include "reprise/draft/detail/followed_context.hpp"
 
 namespace reprise::detail::match_weight_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/extras/detail/ngram_pool.hpp"
+#include "reprise/extras/lookahead_drafter.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

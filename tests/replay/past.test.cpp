@@ -32,7 +32,7 @@
 #include "replay/strategies.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/presets.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/extras/token_table_drafter.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot_file.hpp"

@@ -11,8 +11,8 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/draft/draft_model.hpp"
 #include "reprise/draft/jump_forward_drafter.hpp"
+#include "reprise/draft/model_drafter.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 /// \file The smallest type that models each optional concept: what a template may use of it, and no more. The minimal

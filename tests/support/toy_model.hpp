@@ -13,7 +13,7 @@
 #endif
 
 #include "reprise/core/token.hpp"
-#include "reprise/draft/draft_model.hpp"
+#include "reprise/draft/model_drafter.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::testing {

@@ -12,8 +12,6 @@
 
 namespace reprise::inline v0 {
 
-class AnyStrategy;
-
 /// Holds any strategy, for programs that choose at run time. Cost: one indirect call per function call; one allocation
 /// to take a strategy and one per copy. A default-constructed or moved-from AnyStrategy drafts nothing, and neither
 /// does one whose allocation failed.
@@ -119,36 +117,6 @@ class AnyStrategy {
   static inline char type_of = 0;
 
   template <class S>
-  static void rebase_or_begin(void* object, TokenSpan before, TokenSpan context) {
-    if constexpr (RebasableStrategy<S>)
-      static_cast<S*>(object)->rebase(before, context);
-    else
-      static_cast<S*>(object)->begin(context);
-  }
-  template <class S>
-  static void reserve_if_possible(void* object, std::size_t max_context) {
-    if constexpr (ReservableStrategy<S>) static_cast<S*>(object)->reserve(max_context);
-  }
-  template <class S>
-  static std::size_t candidates_if_wanted(const void* object) {
-    if constexpr (TopKLearner<S>) return static_cast<const S*>(object)->top_k_wanted();
-    return 0;
-  }
-  template <class S>
-  static void learn_row_if_possible(void* object, TokenSpan context, TokenSpan likeliest) {
-    if constexpr (RowLearner<S>) static_cast<S*>(object)->learn_row(context, likeliest);
-  }
-  template <class S>
-  static std::span<const float> distribution_if_known(const void* object, NodeIndex node) {
-    if constexpr (DistributionStrategy<S>) return static_cast<const S*>(object)->distribution(node);
-    return {};
-  }
-  template <class S>
-  static std::size_t measure_if_possible(const void* object) {
-    if constexpr (MeasurableStrategy<S>) return static_cast<const S*>(object)->memory_bytes();
-    return 0;
-  }
-  template <class S>
   static constexpr Calls calls_for = {
       [](void* s, TokenSpan context) { static_cast<S*>(s)->begin(context); },
       [](void* s, TokenSpan context, std::size_t fresh, Origin origin) {
@@ -157,12 +125,30 @@ class AnyStrategy {
       [](void* s, TokenSpan context, Draft& draft) { static_cast<S*>(s)->propose(context, draft); },
       [](void* s, TokenSpan context, const Outcome& outcome) { static_cast<S*>(s)->feedback(context, outcome); },
       [](void* s, TokenSpan context, std::size_t size) { static_cast<S*>(s)->truncate(context, size); },
-      &rebase_or_begin<S>,
-      &reserve_if_possible<S>,
-      &candidates_if_wanted<S>,
-      &learn_row_if_possible<S>,
-      &distribution_if_known<S>,
-      &measure_if_possible<S>,
+      [](void* s, TokenSpan before, TokenSpan context) {
+        if constexpr (RebasableStrategy<S>)
+          static_cast<S*>(s)->rebase(before, context);
+        else
+          static_cast<S*>(s)->begin(context);
+      },
+      [](void* s, std::size_t max_context) {
+        if constexpr (ReservableStrategy<S>) static_cast<S*>(s)->reserve(max_context);
+      },
+      [](const void* s) -> std::size_t {
+        if constexpr (TopKLearner<S>) return static_cast<const S*>(s)->top_k_wanted();
+        return 0;
+      },
+      [](void* s, TokenSpan context, TokenSpan likeliest) {
+        if constexpr (RowLearner<S>) static_cast<S*>(s)->learn_row(context, likeliest);
+      },
+      [](const void* s, NodeIndex node) -> std::span<const float> {
+        if constexpr (DistributionStrategy<S>) return static_cast<const S*>(s)->distribution(node);
+        return {};
+      },
+      [](const void* s) -> std::size_t {
+        if constexpr (MeasurableStrategy<S>) return static_cast<const S*>(s)->memory_bytes();
+        return 0;
+      },
       [](const void* s) -> void* { return new (std::nothrow) S(*static_cast<const S*>(s)); },
       [](void* s) { delete static_cast<S*>(s); },
       &type_of<S>,

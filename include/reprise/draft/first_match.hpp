@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 #include <utility>
 
-#include "reprise/core/draft.hpp"
-#include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/detail/member_outcome.hpp"
 #include "reprise/draft/detail/members.hpp"
 
 namespace reprise::inline v0 {
@@ -26,32 +23,14 @@ namespace reprise::inline v0 {
 /// allocation of its own. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
 class FirstMatch : public detail::Members<Strategies...> {
-  using Base = detail::Members<Strategies...>;
-
  public:
   static constexpr bool calibrated = (CalibratedStrategy<Strategies> && ...);  ///< see CalibratedStrategy
 
-  explicit FirstMatch(Strategies... strategies) : Base(std::move(strategies)...) {}
-
-  void begin(TokenSpan context) {
-    chosen_ = none;
-    Base::begin(context);
-  }
-  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
-    chosen_ = none;
-    Base::observe(context, fresh, origin);
-  }
-  void truncate(TokenSpan context, std::size_t size) {
-    chosen_ = none;
-    Base::truncate(context, size);
-  }
-  void rebase(TokenSpan before, TokenSpan context) requires(RebasableStrategy<Strategies> || ...) {
-    chosen_ = none;
-    Base::rebase(before, context);
-  }
+  explicit FirstMatch(Strategies... strategies) : detail::Members<Strategies...>(std::move(strategies)...) {}
 
   void propose(TokenSpan context, Draft& draft) {
     chosen_ = none;
+    this->drafted_ = true;
     bool left_out = false;
     bool held_back = false;
     bool malformed = false;
@@ -70,18 +49,18 @@ class FirstMatch : public detail::Members<Strategies...> {
   }
 
   void feedback(TokenSpan context, const Outcome& outcome) {
+    if (!std::exchange(this->drafted_, false)) chosen_ = none;
     this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
       member.feedback(context,
                       i == chosen_ ? outcome : outcome_.translate({}, {}, false, outcome, TopKLearner<Member>));
     });
-    chosen_ = none;
   }
 
   /// Returns the distribution from which a node of the draft was drawn. Returns an empty span if the member that
   /// proposed the draft provides none.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const
       requires(DistributionStrategy<Strategies> || ...) {
-    return distribution_of<0>(node);
+    return this->drafted_ ? distribution_of<0>(node) : std::span<const float>();
   }
 
  private:

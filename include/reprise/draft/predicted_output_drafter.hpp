@@ -11,7 +11,6 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/detail/agreement_table.hpp"
 #include "reprise/draft/detail/merged_draft.hpp"
 #include "reprise/draft/detail/origin_runs.hpp"
 #include "reprise/draft/detail/predicted_output_cursors.hpp"
@@ -41,8 +40,8 @@ struct PredictedOutputOptions {
 ///  - after the latest occurrence of the output's last tokens in all references.
 ///
 /// At most six such places are followed at a time. They are drafted as a tree, and dropped when they prove wrong. The
-/// probability of a place depends on how it was found and how long it has agreed. AgreementCalibrator learns these
-/// probabilities from the tokens that the target picks.
+/// probability of a place depends on how it was found and how long it has agreed. detail::AgreementCalibrator learns
+/// these probabilities from the tokens that the target picks.
 ///
 /// The drafter does not copy from the context, so combine it with NgramDrafter in a UnionDrafter. References stay until
 /// clear_references(), even after begin(). They may change between rounds; each change starts the search for places
@@ -77,7 +76,7 @@ class PredictedOutputDrafter {
   }
 
   void begin(TokenSpan context) {
-    table_ = AgreementCalibrator();
+    table_ = Calibrator();
     start(context);
   }
   /// Like begin(), but keeps the calibration. Changes nothing if both contexts are equal.
@@ -98,8 +97,7 @@ class PredictedOutputDrafter {
     if (size >= size_) return;
     remember(context.first(size));
     origins_.truncate(size);
-    while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
-      checkpoints_.truncate(checkpoints_.size() - 1);
+    checkpoints_.truncate(checkpoints_before(size + 1));
     // Output has a checkpoint before it, at the end of the prompt or later, unless a reference was added since or
     // memory ran out.
     const bool in_prompt = size == 0 || origins_.of(size - 1) == Origin::prompt;
@@ -151,6 +149,7 @@ class PredictedOutputDrafter {
 
  private:
   using Cursor = detail::Cursor;
+  using Calibrator = detail::AgreementCalibrator;
   static constexpr NgramOrders orders = {2, 4, 8};
   static constexpr std::size_t checkpoint_distance = 64;
 
@@ -241,12 +240,11 @@ class PredictedOutputDrafter {
     return count;
   }
 
-  [[nodiscard]] static AgreementCalibrator::Evidence evidence(const Cursor& cursor, std::size_t depth,
-                                                              bool first) noexcept {
+  [[nodiscard]] static std::size_t evidence(const Cursor& cursor, std::size_t depth, bool first) noexcept {
     const std::size_t run = cursor.run + depth;
     const auto kind = run >= detail::PredictedOutputCursors::settled ? detail::CursorKind::followed : cursor.kind;
     // After its first token, a place no longer competes with other places.
-    return AgreementCalibrator::evidence(static_cast<std::size_t>(kind), run, first || depth > 0);
+    return Calibrator::evidence(static_cast<std::size_t>(kind), run, first || depth > 0);
   }
   /// Calls visit(cursor, first, repeats) for each followed place, likeliest first. `first`: true for the likeliest
   /// place. `repeats`: true if a likelier place predicts the same token.
@@ -294,8 +292,8 @@ class PredictedOutputDrafter {
   std::array<Token, detail::PredictedOutputCursors::compared> end_;  // the last tokens of the context, for comparisons
   detail::PredictedOutputCursors cursors_;
   Buffer<Checkpoint> checkpoints_;
-  AgreementCalibrator table_;
-  AgreementCalibrator lessons_;                // scratch space for feedback()
+  Calibrator table_;
+  Calibrator lessons_;                         // scratch space for feedback()
   detail::MergedDraft<2 * max_nodes> merged_;  // scratch space for propose()
 };
 static_assert(RebasableStrategy<PredictedOutputDrafter>);

@@ -1,11 +1,178 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <utility>
 
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/detail/sub_drafts.hpp"
+#include "reprise/draft/detail/members.hpp"
+#include "reprise/draft/detail/merged_draft.hpp"
+#include "reprise/evidence/detail/claim_calibrator.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// The draft of one member of a combination, its calibrated claims, and the corresponding nodes of the combined draft.
+class SubDraft {
+ public:
+  /// The maximum number of nodes that are read from a member's draft.
+  static constexpr std::size_t most = 128;
+
+  template <class Member>
+  void propose(Member& member, TokenSpan context, const DraftBudget& budget) {
+    Draft draft(nodes_, budget);
+    member.propose(context, draft);
+    size_ = draft.size();
+    kind_ = draft.view().kind();
+    left_out_ = draft.left_out();
+    held_back_ = draft.held_back();
+    malformed_ = draft.malformed();
+    places_.fill(anchor_parent);
+  }
+  [[nodiscard]] DraftView view() const noexcept { return {std::span(nodes_).first(size_), kind_}; }
+  [[nodiscard]] bool left_out() const noexcept { return left_out_; }
+  [[nodiscard]] bool held_back() const noexcept { return held_back_; }
+  [[nodiscard]] bool malformed() const noexcept { return malformed_; }
+  [[nodiscard]] std::span<const NodeIndex> places() const noexcept { return std::span(places_).first(size_); }
+
+  /// Calibrates the claims with `trust`, except those of forced and auxiliary nodes: forced tokens are certain, and the
+  /// target never confirms or rejects auxiliary ones. Returns the sum of all path probabilities, in units of 2^-30: the
+  /// number of tokens that the draft is expected to save.
+  std::uint64_t weigh(const ClaimCalibrator& trust) noexcept {
+    std::uint64_t sum = 0;
+    std::array<Probability, most> paths;  // NOLINT(*-member-init): filled as far as it is read
+    for (std::size_t i = 0; i < size_; ++i) {
+      claims_[i] = conditional_probability(view(), i);
+      if (nodes_[i].source != DraftSource::jump_forward && !nodes_[i].auxiliary)
+        claims_[i] = Probability::from_raw(trust.trusted(ClaimCalibrator::claim(view(), i)) *
+                                           (Probability::scale / ClaimCalibrator::one));
+      paths[i] = claims_[i] * (nodes_[i].parent == anchor_parent ? Probability::one() : paths[at(nodes_[i].parent)]);
+      sum += paths[i].raw();
+    }
+    return sum;
+  }
+
+  /// Adds the calibrated claims to a tree, and sets places() to their nodes in it. A node that does not fit is omitted
+  /// with its children.
+  template <std::size_t Most>
+  void add_to(MergedDraft<Most>& merged) noexcept {
+    place([&](std::size_t i, NodeIndex parent) {
+      const DraftNode& node = nodes_[i];
+      return merged.add(parent, {.token = node.token,
+                                 .probability = claims_[i],
+                                 .match_length = node.match_length,
+                                 .source = node.source,
+                                 .auxiliary = node.auxiliary});
+    });
+  }
+  /// Sets places() to the corresponding nodes of a tree, without adding any.
+  template <std::size_t Most>
+  void find_in(const MergedDraft<Most>& merged) noexcept {
+    place([&](std::size_t i, NodeIndex parent) {
+      return nodes_[i].auxiliary ? anchor_parent : merged.find(parent, nodes_[i].token);
+    });
+  }
+  /// Converts places() from nodes of the tree to nodes of the written draft.
+  template <std::size_t Most>
+  void follow(const MergedDraft<Most>& merged) noexcept {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (places_[i] != anchor_parent) places_[i] = merged.written(places_[i]);
+  }
+
+ private:
+  [[nodiscard]] static std::size_t at(NodeIndex i) noexcept { return static_cast<std::size_t>(i); }
+  template <class Place>
+  void place(Place where) noexcept {
+    for (std::size_t i = 0; i < size_; ++i) {
+      places_[i] = anchor_parent;
+      const NodeIndex parent = nodes_[i].parent;
+      if (parent != anchor_parent && places_[at(parent)] == anchor_parent) continue;
+      places_[i] = where(i, parent == anchor_parent ? anchor_parent : places_[at(parent)]);
+    }
+  }
+
+  std::array<DraftNode, most> nodes_{};
+  std::array<Probability, most> claims_{};
+  std::array<NodeIndex, most> places_{};
+  std::size_t size_ = 0;
+  DraftKind kind_ = DraftKind::ordered;
+  bool left_out_ = false;
+  bool held_back_ = false;
+  bool malformed_ = false;
+};
+
+/// The common base of BestOf and UnionDrafter. It holds a draft and a calibrator for each member, and one combined
+/// draft. It translates each outcome for every member.
+///
+/// A member's sampled draft is treated like any other: the combined draft is ordered, and verified by agreement.
+template <DraftStrategy... Strategies>
+class SubDrafts : public Members<Strategies...> {
+  using Base = Members<Strategies...>;
+
+ public:
+  void begin(TokenSpan context) {
+    trusts_ = beginnings();
+    Base::begin(context);
+  }
+  void feedback(TokenSpan context, const Outcome& outcome) {
+    const std::size_t most = std::exchange(this->drafted_, false) ? SubDraft::most : 0;
+    this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
+      const SubDraft& draft = drafts_[i];
+      const Outcome own =
+          outcome_.translate(draft.view().prefix(most), draft.places(), draft.left_out(), outcome, TopKLearner<Member>);
+      trusts_[i].learn(own);
+      member.feedback(context, own);
+    });
+  }
+
+  static constexpr bool calibrated = true;  ///< see CalibratedStrategy
+
+  /// Returns the calibrator of the i-th member's claims.
+  [[nodiscard]] const ClaimCalibrator& trust(std::size_t i) const noexcept { return trusts_[i]; }
+
+ protected:
+  explicit SubDrafts(Strategies... strategies) : Base(std::move(strategies)...) {}
+
+  /// Calls propose() of all members. Returns the expected savings of each draft; see SubDraft::weigh().
+  std::array<std::uint64_t, sizeof...(Strategies)> propose_all(TokenSpan context, const DraftBudget& budget) {
+    std::array<std::uint64_t, sizeof...(Strategies)> worth{};
+    this->for_each_member([&](auto& member, std::size_t i) {
+      drafts_[i].propose(member, context, budget);
+      worth[i] = drafts_[i].weigh(trusts_[i]);
+    });
+    merged_.clear();
+    this->drafted_ = true;
+    return worth;
+  }
+  void add(std::size_t i) noexcept { drafts_[i].add_to(merged_); }
+  void find(std::size_t i) noexcept { drafts_[i].find_in(merged_); }
+  void write(Draft& draft) noexcept {
+    merged_.write(draft);
+    for (SubDraft& own : drafts_) {
+      own.follow(merged_);
+      if (own.left_out() || own.view().size() > 0) draft.leave_out();
+      if (own.held_back()) draft.hold_back();
+      if (own.malformed()) draft.mark_malformed();
+    }
+  }
+
+ private:
+  static constexpr std::size_t rows = std::min<std::size_t>(sizeof...(Strategies) * SubDraft::most, 256);
+
+  static std::array<ClaimCalibrator, sizeof...(Strategies)> beginnings() noexcept {
+    return {CalibratedStrategy<Strategies> ? ClaimCalibrator::of_calibrated() : ClaimCalibrator()...};
+  }
+
+  std::array<SubDraft, sizeof...(Strategies)> drafts_;
+  std::array<ClaimCalibrator, sizeof...(Strategies)> trusts_ = beginnings();
+  MergedDraft<rows> merged_;
+  MemberOutcome<SubDraft::most, rows, (TopKLearner<Strategies> || ...)> outcome_;
+};
+
+}  // namespace reprise::detail
 
 namespace reprise::inline v0 {
 

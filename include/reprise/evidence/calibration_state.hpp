@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "reprise/core/detail/contract.hpp"
-
 namespace reprise::inline v0 {
 
 /// The learned corrections for one target. It is a plain value of 11 KB: keep it after a sequence, and start the next

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/detail/sub_drafts.hpp"
+#include "reprise/draft/union_drafter.hpp"
 
 namespace reprise::inline v0 {
 

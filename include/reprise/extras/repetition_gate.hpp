@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "reprise/core/result.hpp"
-#include "reprise/core/strategy.hpp"
+#include "reprise/draft/detail/members.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
 
@@ -43,7 +43,9 @@ struct RepetitionGateOptions {
 /// token of context. Only begin(), observe(), rebase() and reserve() allocate. If memory runs out, the gate stays open
 /// until begin() or rebase(), or until truncate() to a size that fits. Threads: one at a time; copies are independent.
 template <DraftStrategy Strategy>
-class RepetitionGate {
+class RepetitionGate : public detail::Members<Strategy> {
+  using Base = detail::Members<Strategy>;
+
  public:
   static constexpr bool calibrated = CalibratedStrategy<Strategy>;  ///< see CalibratedStrategy
 
@@ -60,17 +62,17 @@ class RepetitionGate {
   void begin(TokenSpan context) {
     override_.reset();
     start(context);
-    strategy_.begin(context);
+    Base::begin(context);
   }
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     append(context.last(fresh), origin);
-    strategy_.observe(context, fresh, origin);
+    Base::observe(context, fresh, origin);
   }
   void propose(TokenSpan context, Draft& draft) {
-    if (open()) return strategy_.propose(context, draft);
+    if (open()) return strategy().propose(context, draft);
     draft.hold_back();
   }
-  void feedback(TokenSpan context, const Outcome& outcome) { strategy_.feedback(context, outcome); }
+  void feedback(TokenSpan context, const Outcome& outcome) { strategy().feedback(context, outcome); }
   void truncate(TokenSpan context, std::size_t size) {
     check_memory();
     index_.truncate(std::max(size, counted_.size));
@@ -80,28 +82,21 @@ class RepetitionGate {
     }
     index_.truncate(size);
     if (counted_.size <= judged_.size) judged_ = counted_;
-    strategy_.truncate(context, size);
+    Base::truncate(context, size);
   }
   /// Recomputes the score. Keeps the override, because the sequence is the same.
   void rebase(TokenSpan before, TokenSpan context) requires RebasableStrategy<Strategy> {
     start(context);
-    strategy_.rebase(before, context);
+    Base::rebase(before, context);
   }
   void reserve(std::size_t max_context) {
     static_cast<void>(index_.reserve(max_context));
-    if constexpr (ReservableStrategy<Strategy>) strategy_.reserve(max_context);
-  }
-  [[nodiscard]] std::size_t top_k_wanted() const requires TopKLearner<Strategy> { return strategy_.top_k_wanted(); }
-  void learn_row(TokenSpan context, TokenSpan likeliest) requires RowLearner<Strategy> {
-    strategy_.learn_row(context, likeliest);
+    Base::reserve(max_context);
   }
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const requires DistributionStrategy<Strategy> {
-    return strategy_.distribution(node);
+    return strategy().distribution(node);
   }
-  [[nodiscard]] std::size_t memory_bytes() const {
-    if constexpr (MeasurableStrategy<Strategy>) return index_.memory_bytes() + strategy_.memory_bytes();
-    return index_.memory_bytes();
-  }
+  [[nodiscard]] std::size_t memory_bytes() const { return index_.memory_bytes() + Base::memory_bytes(); }
 
   /// Overrides the score for this sequence, from now on: true opens the gate, false closes it, and nullopt lets the
   /// score decide again.
@@ -118,8 +113,8 @@ class RepetitionGate {
     return share(in.repeated, in.size - options_.ngram + 1);
   }
   [[nodiscard]] const RepetitionGateOptions& options() const noexcept { return options_; }
-  [[nodiscard]] Strategy& strategy() noexcept { return strategy_; }
-  [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
+  [[nodiscard]] Strategy& strategy() noexcept { return this->template member<0>(); }
+  [[nodiscard]] const Strategy& strategy() const noexcept { return this->template member<0>(); }
 
  private:
   struct Counted {
@@ -129,7 +124,7 @@ class RepetitionGate {
 
   /// Requires valid settings.
   RepetitionGate(Strategy strategy, const RepetitionGateOptions& options)
-      : strategy_(std::move(strategy)), options_(options), index_(index_options(options)) {}
+      : Base(std::move(strategy)), options_(options), index_(index_options(options)) {}
 
   static IndexOptions index_options(const RepetitionGateOptions& options) noexcept {
     IndexOptions index{.orders = {}, .key = options.key, .max_bytes = options.max_bytes};
@@ -165,7 +160,6 @@ class RepetitionGate {
     return index_.find({options_.ngram, options_.ngram, 1, MatchLimits::Order::most_recent}, {&match, 1}) != 0;
   }
 
-  Strategy strategy_;
   RepetitionGateOptions options_;
   RollingHashIndex index_;
   Counted counted_;

@@ -19,11 +19,6 @@
 
 namespace reprise::inline v0 {
 
-namespace detail {
-template <unsigned fingerprint_bits>
-class BasicTokenTable;
-}
-
 /// Settings of TokenTable. All have working defaults.
 struct TokenTableOptions {
   std::uint32_t ngram = 16;  ///< number of tokens that predict the next one, 1..32
@@ -32,6 +27,8 @@ struct TokenTableOptions {
   /// Hash key. If the writers do not trust each other, it must be secret, random, and different for each table.
   std::uint64_t key = IndexOptions{}.key;
 };
+
+namespace detail {
 
 /// A table of constant size, with lookups in constant time. It maps the hash of the last n tokens to the token that
 /// followed them when they were last learned. It is a rolling-hash token memory, as in llama.cpp's ngram-mod (PR 19164)
@@ -60,11 +57,8 @@ struct TokenTableOptions {
 /// Threads: one writer (learn, clear) and any number of readers (the const functions) at the same time. Readers take no
 /// locks and write nothing. They never see part of an entry. They may miss an entry that is being moved within its
 /// bucket, which costs a draft. The table object must not be moved while other threads use it.
-using TokenTable = detail::BasicTokenTable<32>;
-
-namespace detail {
-
-/// The implementation of TokenTable. Tests use fewer bits, so that fingerprints collide.
+///
+/// TokenTable has 32 fingerprint bits. Tests use fewer, so that fingerprints collide.
 template <unsigned fingerprint_bits>
 class BasicTokenTable {
   static_assert(fingerprint_bits > 2 && fingerprint_bits <= 32);
@@ -135,7 +129,7 @@ class BasicTokenTable {
 
   /// Removes all n-grams. Cost: a write to the whole table. Writer only.
   void clear() noexcept {
-    for (std::uint64_t i = 0; i < buckets_ * ways; ++i) entries()[i].store(0, std::memory_order_relaxed);
+    for (std::uint64_t i = 0; i < capacity(); ++i) words_[counter_count + i].store(0, std::memory_order_relaxed);
     bump(cleared_count, 1);
     words_[size_count].store(0, std::memory_order_relaxed);
   }
@@ -203,21 +197,18 @@ class BasicTokenTable {
   [[nodiscard]] std::size_t bucket_begin(std::uint64_t hash) const noexcept {
     return static_cast<std::size_t>(((hash >> 32) * buckets_) >> 32) * ways;
   }
+  [[nodiscard]] Word* bucket(std::uint64_t hash) const noexcept { return words_ + counter_count + bucket_begin(hash); }
   static constexpr std::uint64_t fingerprint(std::uint64_t hash) noexcept {
     return hash & ((std::uint64_t{1} << fingerprint_bits) - 1);
   }
   static constexpr Token token_of(std::uint64_t word) noexcept {
     return static_cast<Token>(static_cast<std::uint32_t>(word));
   }
-  [[nodiscard]] Word* entries() noexcept { return words_ + counter_count; }
-  [[nodiscard]] const Word* bucket(std::uint64_t hash) const noexcept {
-    return words_ + counter_count + bucket_begin(hash);
-  }
 
   void put(std::uint64_t hash, Token token, Counts& counts) noexcept {
     const std::uint64_t fresh = fingerprint(hash) << 32 | static_cast<std::uint32_t>(token);
     if (fresh == vacant) return;
-    Word* const entry = entries() + bucket_begin(hash);
+    Word* const entry = bucket(hash);
     std::uint64_t old = vacant;
     std::size_t i = 0;
     for (; i < ways; ++i) {
@@ -264,4 +255,8 @@ class BasicTokenTable {
 };
 
 }  // namespace detail
+
+/// A table with 32-bit fingerprints; see detail::BasicTokenTable.
+using TokenTable = detail::BasicTokenTable<32>;
+
 }  // namespace reprise

@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "reprise/core/probability.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 #include "reprise/extras/repetition_gate.hpp"
@@ -16,7 +15,7 @@
 
 namespace reprise::inline v0 {
 
-/// Settings of TokenTableDrafter. token_table_presets.hpp has the settings of other systems.
+/// Settings of TokenTableDrafter. The presets below have the settings of other systems.
 struct TokenTableDrafterOptions {
   /// Minimum number of consecutive tokens that the table must know; with fewer, nothing is drafted. It applies even if
   /// the budget of the draft is smaller. Values above max_draft count as max_draft.
@@ -67,11 +66,13 @@ class TokenTableDrafter {
  public:
   /// `table`: if null, nothing is drafted.
   explicit TokenTableDrafter(const TokenTable* table, const TokenTableDrafterOptions& options = {}) noexcept
-      : table_(table), options_(options) {}
+      : table_(table), options_(options) {
+    rates_.fill(guess);
+  }
 
   void begin(TokenSpan context) noexcept {
     next_ = 0;
-    rates_ = initial_rates();
+    rates_.fill(guess);
     poor_ = 0;
     rest_ = 0;
     learn(context, 0);
@@ -139,10 +140,7 @@ class TokenTableDrafter {
 
  private:
   static constexpr std::size_t depths = 4;
-  static constexpr std::array<HitRate, depths> initial_rates() noexcept {
-    constexpr HitRate guess(Probability::ratio(7, 8));  // until something is learned
-    return {guess, guess, guess, guess};
-  }
+  static constexpr HitRate guess{Probability::ratio(7, 8)};  // until something is learned
 
   /// Marks the n-grams that contain tokens from `size` on as unlearned, because these tokens have changed.
   void forget(std::size_t size) noexcept {
@@ -161,7 +159,7 @@ class TokenTableDrafter {
   const TokenTable* table_;
   TokenTableDrafterOptions options_;
   std::size_t next_ = 0;  // position at which the first unlearned n-gram begins
-  std::array<HitRate, depths> rates_ = initial_rates();
+  std::array<HitRate, depths> rates_;
   std::uint32_t poor_ = 0;  // consecutive poor rounds
   std::uint32_t rest_ = 0;
 };

@@ -9,7 +9,6 @@
 #include <initializer_list>
 #include <span>
 
-#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 

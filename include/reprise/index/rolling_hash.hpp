@@ -20,9 +20,6 @@
 namespace reprise::inline v0 {
 
 namespace detail {
-template <std::size_t max_tokens>
-class BasicRollingHashIndex;
-}
 
 /// Links every position to the previous occurrence of the same n tokens, for each order n in IndexOptions::orders.
 /// append() finds that occurrence in a hash table of the distinct n-grams. find() therefore needs no hashing: it
@@ -44,11 +41,8 @@ class BasicRollingHashIndex;
 ///
 /// Method: prompt lookup (Saxena 2023) over hash chains like those of LZ77 compressors (zlib), but with one chain per
 /// distinct n-gram.
-using RollingHashIndex = detail::BasicRollingHashIndex<std::numeric_limits<Position>::max()>;
-
-namespace detail {
-
-/// Implements RollingHashIndex. Tests instantiate it with a small `max_tokens`.
+///
+/// `max_tokens`: the maximum number of indexed tokens. RollingHashIndex has no other limit than that of Position.
 template <std::size_t max_tokens>
 class BasicRollingHashIndex {
  public:
@@ -247,6 +241,9 @@ class BasicRollingHashIndex {
 };
 
 }  // namespace detail
+
+/// The default index; see detail::BasicRollingHashIndex for its method, cost and memory.
+using RollingHashIndex = detail::BasicRollingHashIndex<std::numeric_limits<Position>::max()>;
 
 static_assert(NgramIndex<RollingHashIndex>);
 

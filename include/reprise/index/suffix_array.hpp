@@ -16,9 +16,6 @@
 namespace reprise::inline v0 {
 
 namespace detail {
-template <std::size_t max_tokens>
-class BasicSuffixArrayIndex;
-}
 
 /// Sorts all positions of the sequence by the tokens before them, read backwards: a suffix array of the reversed
 /// sequence (Manber and Myers 1993). Positions that share the n tokens before them are adjacent, for every n up to 32
@@ -39,11 +36,8 @@ class BasicSuffixArrayIndex;
 ///
 /// Memory: 8 bytes per token, and a further 0.5 bytes per token or 2 KiB, whichever is more. If the index grows token
 /// by token, up to a fifth of this memory is unused.
-using SuffixArrayIndex = detail::BasicSuffixArrayIndex<std::numeric_limits<Position>::max()>;
-
-namespace detail {
-
-/// Implements SuffixArrayIndex. Tests instantiate it with a small `max_tokens`.
+///
+/// `max_tokens`: the maximum number of indexed tokens. SuffixArrayIndex has no other limit than that of Position.
 template <std::size_t max_tokens>
 class BasicSuffixArrayIndex {
  public:
@@ -262,6 +256,9 @@ class BasicSuffixArrayIndex {
 };
 
 }  // namespace detail
+
+/// An index for every n at once; see detail::BasicSuffixArrayIndex for its method, cost and memory.
+using SuffixArrayIndex = detail::BasicSuffixArrayIndex<std::numeric_limits<Position>::max()>;
 
 static_assert(LookupIndex<SuffixArrayIndex>);
 

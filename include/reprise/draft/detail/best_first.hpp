@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
@@ -93,9 +92,7 @@ class Frontier {
 /// after the anchor) and `node()`, which returns its DraftNode.
 ///
 /// expand(parent) adds to the frontier the items that may follow `parent`. It is called first for the anchor, and then
-/// for each node as soon as the node is written. It may skip items at or below `frontier.bar()`. It may return void. If
-/// it returns bool, false means that no further node can be expanded. In that case the waiting items are still written,
-/// but expand() is not called again.
+/// for each node as soon as the node is written. It may skip items at or below `frontier.bar()`.
 ///
 /// The draft enforces the budget. Two limits are also checked here to save calls of expand(): a full draft and a node
 /// at the maximum depth are not expanded. The depth check also keeps the frontier free of items that the draft would
@@ -109,16 +106,9 @@ std::size_t grow_best_first(Frontier<Item, Most>& frontier, std::array<Item, Mos
   const std::size_t max_depth = draft.budget().max_depth;
   const bool chain = draft.chain();
   if (most == 0 || max_depth == 0) return 0;
-  bool able = true;
-  const auto expand_after = [&](NodeIndex parent) {
-    if constexpr (std::is_void_v<decltype(expand(parent))>)
-      expand(parent);
-    else
-      able = expand(parent);
-  };
 
   frontier.reset(chain ? 1 : most);
-  expand_after(anchor_parent);
+  expand(anchor_parent);
   std::size_t size = 0;
   while (!frontier.empty()) {
     const Item& item = written[size] = frontier.pop();
@@ -128,7 +118,7 @@ std::size_t grow_best_first(Frontier<Item, Most>& frontier, std::array<Item, Mos
       frontier.reset(1);
     else
       frontier.want_one_less();
-    if (able && item.depth < max_depth) expand_after(static_cast<NodeIndex>(size - 1));
+    if (item.depth < max_depth) expand(static_cast<NodeIndex>(size - 1));
   }
   return size;
 }

@@ -90,7 +90,11 @@ class ShownRows {
   /// from Ranking::most on and negative tokens.
   void learn(TokenSpan context, const Outcome& outcome) noexcept {
     if (outcome.top_k.empty() || context.empty()) return forget_lags();
-    PassRows rows(outcome.top_k);
+    std::array<Ranking, most_nodes + 1> rows;  // of the pass; row 0: after the anchor
+    const auto row_of = [](NodeIndex node) { return static_cast<std::size_t>(std::int64_t{node} + 1); };
+    for (const Outcome::RankedToken& shown : outcome.top_k)
+      if (row_of(shown.after) < rows.size() && shown.rank < Ranking::most && shown.token >= 0)
+        rows[row_of(shown.after)].tokens[shown.rank] = shown.token;
     const auto token_of = [&](NodeIndex i) -> std::optional<Token> {
       if (i == anchor_parent) return context.back();
       const auto at = static_cast<std::size_t>(i);
@@ -100,8 +104,8 @@ class ShownRows {
       if (node != anchor_parent) return token_of(outcome.draft[static_cast<std::size_t>(node)].parent);
       return context.size() < 2 ? std::nullopt : std::optional(context[context.size() - 2]);
     };
-    const auto keep_row = [&](NodeIndex node) { keep(before(node), *token_of(node), rows.after(node)); };
-    const std::size_t nodes = std::min(outcome.draft.size(), PassRows::most_nodes);
+    const auto keep_row = [&](NodeIndex node) { keep(before(node), *token_of(node), rows[row_of(node)]); };
+    const std::size_t nodes = std::min(outcome.draft.size(), most_nodes);
     for (std::size_t i = 0; i < nodes; ++i) keep_row(static_cast<NodeIndex>(i));
     keep_row(anchor_parent);
     for (const NodeIndex node : outcome.accepted)
@@ -114,32 +118,14 @@ class ShownRows {
       ++lags_end_;
       lags_last_ = *token;
       lags_[1] = lags_[0];
-      lags_[0] = rows.after(node);
+      lags_[0] = row_of(node) < rows.size() ? rows[row_of(node)] : Ranking();
       for (Ranking& ranking : lags_) std::replace(ranking.tokens.begin(), ranking.tokens.end(), *token, Ranking::none);
       if (i < outcome.accepted.size()) node = outcome.accepted[i];
     }
   }
 
  private:
-  /// The rankings of one pass, by node.
-  class PassRows {
-   public:
-    static constexpr std::size_t most_nodes = 64;
-    explicit PassRows(std::span<const Outcome::RankedToken> shown) noexcept {
-      for (const Outcome::RankedToken& token : shown) {
-        const std::size_t row = row_of(token.after);
-        if (row < rows_.size() && token.rank < Ranking::most && token.token >= 0)
-          rows_[row].tokens[token.rank] = token.token;
-      }
-    }
-    [[nodiscard]] Ranking after(NodeIndex node) const noexcept {
-      return row_of(node) < rows_.size() ? rows_[row_of(node)] : Ranking();
-    }
-
-   private:
-    static std::size_t row_of(NodeIndex node) noexcept { return static_cast<std::size_t>(std::int64_t{node} + 1); }
-    std::array<Ranking, most_nodes + 1> rows_;
-  };
+  static constexpr std::size_t most_nodes = 64;
 
   [[nodiscard]] std::size_t place_of(Token before_last, Token last) const noexcept {
     return place_of(before_last, last, rows_.size());

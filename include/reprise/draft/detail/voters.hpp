@@ -14,7 +14,7 @@
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
-#include "reprise/draft/detail/live_matches.hpp"
+#include "reprise/draft/detail/followed_context.hpp"
 #include "reprise/draft/ngram_options.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/evidence/detail/token_calibrator.hpp"
@@ -110,7 +110,7 @@ struct Voter {
 ///
 /// All stores together contribute at most 32 places. Each store gets an equal share, at most 12 places: with one or two
 /// stores 12 each, with three 10, with four 8. Unused places are not given to other stores, so the votes of one store
-/// do not depend on the contents of another. A store that does not help is asked for fewer drafts (store_schedule.hpp).
+/// do not depend on the contents of another. A store that does not help is asked for fewer drafts (StoreSchedule).
 class Voters {
  public:
   static constexpr std::size_t max_own = 32;  ///< maximum number of places in the context

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
@@ -14,46 +13,33 @@
 
 namespace reprise::inline v0::detail {
 
-/// Isotonic regression: computes the non-decreasing sequence that is closest to a given one. Neighbours that are out of
-/// order are replaced with their weighted mean (pool adjacent violators: Ayer et al. 1955).
+/// Isotonic regression: replaces the values with the closest non-decreasing sequence. Neighbours that are out of order
+/// become their weighted mean, rounded down (pool adjacent violators: Ayer et al. 1955).
 ///
-/// First call add() for each value, at most `Most` times. Then call next() once per value: it returns the results in
-/// the same order. Weights must be above 0. The sum of all values times their weights, multiplied by the sum of all
-/// weights, must fit in 64 bits. Total cost: linear in the number of values.
-template <std::size_t Most>
-class IsotonicPools {
- public:
-  void add(std::uint64_t value, std::uint64_t weight) noexcept {
-    REPRISE_EXPECTS(count_ < Most);
-    pools_[count_++] = {value * weight, weight, 1};
-    while (count_ > 1 &&
-           pools_[count_ - 2].sum * pools_[count_ - 1].weight > pools_[count_ - 1].sum * pools_[count_ - 2].weight) {
-      --count_;
-      pools_[count_ - 1].sum += pools_[count_].sum;
-      pools_[count_ - 1].weight += pools_[count_].weight;
-      pools_[count_ - 1].size += pools_[count_].size;
+/// Weights must be above 0. The sum of all values times their weights, multiplied by the sum of all weights, must fit
+/// in 64 bits. Cost: linear in the number of values.
+template <std::size_t count>
+void make_isotonic(std::array<std::uint64_t, count>& values, std::array<std::uint64_t, count> weights) noexcept {
+  std::array<std::size_t, count> sizes;  // NOLINT(*-member-init): filled as far as it is read
+  std::array<std::uint64_t, count>& sums = values;
+  std::size_t pools = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sums[pools] = values[i] * weights[i];
+    weights[pools] = weights[i];
+    sizes[pools++] = 1;
+    while (pools > 1 && sums[pools - 2] * weights[pools - 1] > sums[pools - 1] * weights[pools - 2]) {
+      --pools;
+      sums[pools - 1] += sums[pools];
+      weights[pools - 1] += weights[pools];
+      sizes[pools - 1] += sizes[pools];
     }
   }
-  [[nodiscard]] std::uint64_t next() noexcept {
-    if (read_ == pools_[pool_].size) {
-      ++pool_;
-      read_ = 0;
-    }
-    ++read_;
-    return pools_[pool_].sum / pools_[pool_].weight;
+  // Backwards, because the sum of a pool is never after the values of the pool.
+  for (std::size_t i = count; pools-- > 0;) {
+    const std::uint64_t mean = sums[pools] / weights[pools];
+    for (std::size_t left = sizes[pools]; left > 0; --left) values[--i] = mean;
   }
-
- private:
-  struct Pool {
-    std::uint64_t sum;
-    std::uint64_t weight;
-    std::size_t size;
-  };
-  std::array<Pool, Most> pools_;  // NOLINT(*-member-init): filled up to `count_`
-  std::size_t count_ = 0;
-  std::size_t pool_ = 0;  // the pool that next() reads
-  std::size_t read_ = 0;  // number of values of that pool returned so far
-};
+}
 
 /// Calibrates the probabilities of an uncalibrated strategy: maps each claimed probability to the share of such claims
 /// that the target confirmed. A claim is the stated probability of a token, given that the tokens before it are right.
@@ -148,10 +134,15 @@ class ClaimCalibrator {
     knot.value = static_cast<std::uint32_t>(std::clamp<std::int64_t>(moved, 0, full));
   }
   void restore_order() noexcept {
-    IsotonicPools<knots> pools;
-    // An untested knot counts as only 1/16 of a test, so it follows its neighbours instead of holding them back.
-    for (std::size_t i = 0; i < knots; ++i) pools.add(knots_[i].value, 1 + knots_[i].tests / (step / 16));
-    for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(pools.next());
+    std::array<std::uint64_t, knots> values{};
+    std::array<std::uint64_t, knots> weights{};
+    for (std::size_t i = 0; i < knots; ++i) {
+      values[i] = knots_[i].value;
+      // An untested knot counts as only 1/16 of a test, so it follows its neighbours instead of holding them back.
+      weights[i] = 1 + knots_[i].tests / (step / 16);
+    }
+    make_isotonic(values, weights);
+    for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(values[i]);
   }
 
   std::array<Knot, knots> knots_;

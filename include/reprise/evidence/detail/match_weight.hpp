@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "reprise/core/detail/fixed_log.hpp"
 #include "reprise/core/detail/fixed_point.hpp"

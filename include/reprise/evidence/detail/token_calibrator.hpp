@@ -225,12 +225,14 @@ class TokenCalibrator {
     if (evidence.source == EvidenceSource::context) return 2 + rivals;
     return evidence.source == EvidenceSource::both ? 5 : 4;
   }
-  /// Returns the effect of next-token counts and rankings on log-odds of `known`.
+  /// Returns the effect of next-token counts and rankings on log-odds of `known` from all other evidence, which is of
+  /// the kind `group`: the built-in values and the learned biases.
   [[nodiscard]] constexpr LogOdds statistics(const NextTokenEvidence& next, std::size_t group,
                                              LogOdds known) const noexcept {
     if (!next.known()) return 0;
-    LogOdds sum = next_token_value(next, group, known);
-    for (const std::uint8_t known_class : next.classes) sum += loaded(state_.by_next[group][known_class]);
+    LogOdds sum = LogOddsScale::multiply(LogOdds{next_token_slopes[group][next.kind()]}, std::min(known, log_odds_one));
+    for (const std::uint8_t known_class : next.classes)
+      sum += next_token_values[group][known_class] + loaded(state_.by_next[group][known_class]);
     return sum;
   }
 

@@ -71,12 +71,7 @@ class NgramTable {
     release();
     return false;
   }
-  void release() noexcept {
-    tags_.release();
-    ends_.release();
-    slots_ = distinct_ = 0;
-    complete_ = true;
-  }
+  void release() noexcept { *this = NgramTable(); }
   /// Forgets all n-grams and keeps the slots. Cost: one byte per slot.
   void clear() noexcept {
     std::fill(tags_.begin(), tags_.end(), vacant);
