@@ -17,6 +17,7 @@
 #include "support/archetypes.hpp"
 #include "support/naive_index.hpp"
 #include "support/ngram_world.hpp"
+#include "support/strategies.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::ngram_drafter_test {
@@ -29,6 +30,7 @@ using testing::describe;
 using testing::draft_of;
 using testing::LentNgram;
 using testing::same_nodes;
+using testing::tokens_of;
 
 static_assert(ReservableStrategy<NgramDrafter<>> && MeasurableStrategy<NgramDrafter<>>);
 static_assert(DraftStrategy<NgramDrafter<archetype::Index>> && DraftStrategy<NgramDrafter<archetype::LatestIndex>>);
@@ -37,11 +39,6 @@ static_assert(sizeof(NgramDrafter<archetype::Index>) < 37 * 1024);
 constexpr DraftBudget tree_of(std::size_t nodes) { return {.max_nodes = nodes, .shape = DraftShape::tree}; }
 constexpr DraftBudget chain_of(std::size_t nodes) { return {.max_nodes = nodes, .shape = DraftShape::chain}; }
 
-Tokens tokens_of(const Nodes& nodes) {
-  Tokens tokens;
-  for (const DraftNode& node : nodes) tokens.push_back(node.token);
-  return tokens;
-}
 /// Expects equal drafts, trees and chains, for several budgets.
 template <class A, class B>
 void expect_same_drafts(A& a, B& b) {

@@ -38,9 +38,7 @@ Tokens operator+(Tokens a, const Tokens& b) {
 }
 template <class Strategy>
 Tokens tokens_of(Strategy& strategy) {
-  Tokens tokens;
-  for (const DraftNode& node : draft_of(strategy, chain)) tokens.push_back(node.token);
-  return tokens;
+  return strategy.propose(chain, 128).tokens();
 }
 template <class A, class B>
 void expect_same_drafts(A& a, B& b) {
