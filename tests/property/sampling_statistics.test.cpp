@@ -22,8 +22,6 @@
 namespace reprise::sampling_statistics_test {
 namespace {
 
-using reprise::detail::UniformDecisions;
-
 using Random = testing::SplitMix;
 
 constexpr std::size_t vocabulary = 8;
