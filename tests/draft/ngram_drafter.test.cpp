@@ -198,32 +198,6 @@ void observe_first(Drafter& drafter, const std::vector<Piece>& pieces, std::size
   }
 }
 
-TYPED_TEST(NgramDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
-  testing::SplitMix random(9);
-  for (int round = 0; round < 40; ++round) {
-    const Tokens text = text_of(random.between(2, 1500), random.next());
-    const std::vector<Piece> pieces = pieces_of(text, random);
-    LentNgram<TypeParam> cut;
-    cut.begin({});
-    observe_first(cut, pieces, text.size());
-    std::size_t size = text.size();
-    for (int again = 0; again < 3; ++again) {
-      size -= random.one_in(2) ? random.below(std::min<std::size_t>(size, 20)) : random.below(size);
-      cut.truncate(size);
-      LentNgram<TypeParam> never;
-      never.begin({});
-      observe_first(never, pieces, size);
-      expect_same_drafts(cut, never);
-      const Tokens further = text_of(random.between(1, 100), random.next());
-      LentNgram<TypeParam> on = cut;
-      on.observe(further, Origin::output);
-      never.observe(further, Origin::output);
-      expect_same_drafts(on, never);
-      if (this->HasFatalFailure()) FAIL() << "round " << round << ", cut to " << size << " of " << text.size();
-    }
-  }
-}
-
 TEST(NgramDrafter, ACopyTakenBetweenProposeAndFeedbackLearnsTheSame) {
   LentNgram<> first;
   first.begin(text_of(300, 12));

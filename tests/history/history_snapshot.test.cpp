@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/committed_inputs.hpp"
+#include "support/fails.hpp"
 #include "support/histories.hpp"
 #include "support/history_snapshots.hpp"
 
@@ -251,9 +252,8 @@ TEST(ForgedMemorySnapshot, WithOneWrongRunOrCalibrationIsRefusedAsAWhole) {
   const Bytes whole = small_snapshot();
   const auto expect_forged = [](const Bytes& bytes) {
     Untouched untouched;
-    const auto loaded = load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration);
-    ASSERT_FALSE(loaded);
-    EXPECT_EQ(loaded.error().code, ErrorCode::snapshot_forged);
+    EXPECT_THAT(load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration),
+                testing::fails(ErrorCode::snapshot_forged));
     EXPECT_TRUE(untouched.still());
   };
   Bytes last_word = whole;  // of the last run: only its use count follows
@@ -288,11 +288,8 @@ TEST(ForgedMemorySnapshot, WithATokenOutsideTheVocabularyIsRefusedBeforeAnything
   const Bytes before = saved(memory, calibration);
   const HistoryStore::Counts counts = memory.counts();
   for (const Token token : {1000, 1001, 0x7ffffffe}) {
-    const auto loaded = load_history(snapshot_of({1, 2, 3, token, 5}), some_tokenizer, memory, calibration);
-    ASSERT_FALSE(loaded);
-    EXPECT_EQ(loaded.error().code, ErrorCode::token_out_of_range);
-    EXPECT_EQ(loaded.error().value, static_cast<std::uint64_t>(token));
-    EXPECT_EQ(loaded.error().limit, 1000U);
+    EXPECT_THAT(load_history(snapshot_of({1, 2, 3, token, 5}), some_tokenizer, memory, calibration),
+                testing::fails(ErrorCode::token_out_of_range, static_cast<std::uint64_t>(token), 1000U));
     EXPECT_EQ(saved(memory, calibration), before);
     EXPECT_EQ(memory.counts(), counts);
   }
