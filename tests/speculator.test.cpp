@@ -70,11 +70,7 @@ Played play(Session& session, TokenSpan text, std::size_t prompt, Cost cost, boo
 }
 
 /// Drafts tokens that never come, and is sure of them.
-struct Certain {
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
+struct Certain : archetype::Strategy {
   void propose(TokenSpan, Draft& draft) const {
     while (draft.extend({.token = -5})) {
     }
@@ -146,11 +142,7 @@ TEST(Speculator, KeepsItsGuardAgainstHostileStrategies) {
 
 TEST(Speculator, KeepsItsGuardWherePadRowsHaveNoPath) {
   // A wide pass is cheap and a narrow one expensive, and there are too few paths to pad a draft to the wide one.
-  struct Wrong {
-    void begin(TokenSpan) {}
-    void observe(TokenSpan, std::size_t, Origin) {}
-    void feedback(TokenSpan, const Outcome&) {}
-    void truncate(TokenSpan, std::size_t) {}
+  struct Wrong : archetype::Strategy {
     void propose(TokenSpan, Draft& draft) {
       for (Token token = 1000; token < 1003; ++token) draft.push({.token = token});
     }

@@ -12,12 +12,8 @@ namespace reprise::any_strategy_allocation_test {
 namespace {
 
 /// Always drafts one token.
-struct Seven {
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
+struct Seven : archetype::Strategy {
   void propose(TokenSpan, Draft& draft) { draft.extend({.token = 7}); }
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
 };
 
 std::size_t drafted_by(AnyStrategy& strategy) {

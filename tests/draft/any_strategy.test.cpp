@@ -159,16 +159,6 @@ TEST(AnyStrategy, DraftsNothingByDefault) {
   EXPECT_EQ(drafted_by(copy), Tokens());
 }
 
-TEST(AnyStrategy, DraftsWhatTheStrategyInsideDrafts) {
-  const Tokens context = {1, 2, 3, 4, 1, 2};
-  AnyLent any{AnyStrategy(PromptLookupDrafter<>())};
-  any.begin(context);
-  EXPECT_EQ(drafted_by(any, {.max_nodes = 2}), (Tokens{3, 4}));
-  any.strategy() = NoDrafter();
-  any.begin(context);
-  EXPECT_EQ(drafted_by(any), Tokens());
-}
-
 TEST(AnyStrategy, CopyAssignmentGoesOnIndependently) {
   AnyLent first{AnyStrategy(PromptLookupDrafter<>())};
   first.begin(Tokens{1, 2, 1});

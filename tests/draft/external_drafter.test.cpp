@@ -14,12 +14,12 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "support/combined_world.hpp"
+#include "support/fails.hpp"
 
 namespace reprise::testing::external_drafter_test {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const Tokens four = {10, 11, 12, 13};
@@ -37,9 +37,7 @@ Drafted proposed(ExternalDrafter& strategy, const DraftBudget& budget = {}) {
 
 TEST(ExternalDrafter, SaysWhatItCannotReserve) {
   ExternalDrafter drafter;
-  const auto reserved = drafter.reserve_nodes(unlimited);
-  ASSERT_FALSE(reserved);
-  EXPECT_EQ(reserved.error().code, ErrorCode::out_of_memory);
+  EXPECT_THAT(drafter.reserve_nodes(unlimited), testing::fails(ErrorCode::out_of_memory));
   EXPECT_TRUE(drafter.reserve_nodes(8));
 }
 
@@ -131,10 +129,7 @@ TEST(ExternalDrafter, LeavesARepeatedChildOut) {
 TEST(ExternalDrafter, RefusesWhatMakesNoSenseAndThenDraftsNothing) {
   const auto refused = [](const ExternalDrafter::Nodes& nodes, std::string_view why) {
     ExternalDrafter strategy = with({.tokens = four});
-    const auto set = strategy.set(nodes);
-    ASSERT_FALSE(set) << why;
-    EXPECT_EQ(set.error().code, ErrorCode::invalid_argument);
-    EXPECT_THAT(std::string(set.error().message), HasSubstr(std::string(why)));
+    EXPECT_THAT(strategy.set(nodes), testing::fails(ErrorCode::invalid_argument, {}, {}, std::string(why))) << why;
     EXPECT_THAT(drafted_by(strategy), IsEmpty());
   };
   for (const NodeIndex bad : {-2, 2, 3, std::numeric_limits<NodeIndex>::min(), std::numeric_limits<NodeIndex>::max()}) {

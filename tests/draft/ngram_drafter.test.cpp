@@ -17,6 +17,7 @@
 #include "support/archetypes.hpp"
 #include "support/naive_index.hpp"
 #include "support/ngram_world.hpp"
+#include "support/strategies.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::ngram_drafter_test {
@@ -29,6 +30,7 @@ using testing::describe;
 using testing::draft_of;
 using testing::LentNgram;
 using testing::same_nodes;
+using testing::tokens_of;
 
 static_assert(ReservableStrategy<NgramDrafter<>> && MeasurableStrategy<NgramDrafter<>>);
 static_assert(DraftStrategy<NgramDrafter<archetype::Index>> && DraftStrategy<NgramDrafter<archetype::LatestIndex>>);
@@ -37,11 +39,6 @@ static_assert(sizeof(NgramDrafter<archetype::Index>) < 37 * 1024);
 constexpr DraftBudget tree_of(std::size_t nodes) { return {.max_nodes = nodes, .shape = DraftShape::tree}; }
 constexpr DraftBudget chain_of(std::size_t nodes) { return {.max_nodes = nodes, .shape = DraftShape::chain}; }
 
-Tokens tokens_of(const Nodes& nodes) {
-  Tokens tokens;
-  for (const DraftNode& node : nodes) tokens.push_back(node.token);
-  return tokens;
-}
 /// Expects equal drafts, trees and chains, for several budgets.
 template <class A, class B>
 void expect_same_drafts(A& a, B& b) {
@@ -198,32 +195,6 @@ void observe_first(Drafter& drafter, const std::vector<Piece>& pieces, std::size
     const TokenSpan tokens = TokenSpan(piece.tokens).first(std::min(piece.tokens.size(), size - at));
     drafter.observe(tokens, piece.origin);
     at += tokens.size();
-  }
-}
-
-TYPED_TEST(NgramDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
-  testing::SplitMix random(9);
-  for (int round = 0; round < 40; ++round) {
-    const Tokens text = text_of(random.between(2, 1500), random.next());
-    const std::vector<Piece> pieces = pieces_of(text, random);
-    LentNgram<TypeParam> cut;
-    cut.begin({});
-    observe_first(cut, pieces, text.size());
-    std::size_t size = text.size();
-    for (int again = 0; again < 3; ++again) {
-      size -= random.one_in(2) ? random.below(std::min<std::size_t>(size, 20)) : random.below(size);
-      cut.truncate(size);
-      LentNgram<TypeParam> never;
-      never.begin({});
-      observe_first(never, pieces, size);
-      expect_same_drafts(cut, never);
-      const Tokens further = text_of(random.between(1, 100), random.next());
-      LentNgram<TypeParam> on = cut;
-      on.observe(further, Origin::output);
-      never.observe(further, Origin::output);
-      expect_same_drafts(on, never);
-      if (this->HasFatalFailure()) FAIL() << "round " << round << ", cut to " << size << " of " << text.size();
-    }
   }
 }
 

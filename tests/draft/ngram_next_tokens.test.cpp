@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "reprise/draft/ngram_drafter.hpp"
@@ -128,19 +127,6 @@ TEST(NgramNextTokens, KeepTheRulesOfDraftsWithAnyTable) {
   options.next_tokens = &counts;
   const testing::Report report = testing::check_strategy([&] { return NgramDrafter<>(options); });
   EXPECT_TRUE(report.passed()) << report.to_string();
-  const Tokens text = random_text(500, 16, 2);
-  for (std::size_t size = 1; size < text.size(); size += 3) {
-    LentNgram<> drafter = drafter_with(&counts, TokenSpan(text).first(size));
-    for (const DraftShape shape : {DraftShape::tree, DraftShape::chain}) {
-      const DraftBudget budget = {.max_nodes = 32, .shape = shape};
-      const Nodes nodes = draft_of(drafter, budget);
-      EXPECT_EQ(testing::fault_of(nodes, budget, Probability::ratio(1, 500)), "") << size;
-      LentNgram<> again = drafter_with(&counts, TokenSpan(text).first(size));
-      const Nodes fewer = draft_of(again, {.max_nodes = 8, .shape = shape});
-      EXPECT_TRUE(testing::same_nodes(fewer, std::span(nodes).first(fewer.size())))
-          << "a smaller draft is a prefix, " << size;
-    }
-  }
 }
 
 }  // namespace

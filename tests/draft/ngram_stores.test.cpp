@@ -17,7 +17,9 @@
 #include "reprise/draft/detail/voters.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/history_store.hpp"
+#include "support/histories.hpp"
 #include "support/ngram_world.hpp"
+#include "support/strategies.hpp"
 
 namespace reprise::ngram_stores_test {
 namespace {
@@ -26,6 +28,8 @@ using Tokens = std::vector<Token>;
 using Nodes = std::vector<DraftNode>;
 using testing::draft_of;
 using testing::LentNgram;
+using testing::remember;
+using testing::tokens_of;
 
 constexpr DraftBudget tree = {.max_nodes = 16, .shape = DraftShape::tree};
 constexpr DraftBudget chain = {.max_nodes = 16, .shape = DraftShape::chain};
@@ -81,11 +85,6 @@ LentNgram<> drafter_of(const std::array<DatastoreRef, NgramOptions::max_stores>&
   LentNgram<> drafter(options);
   drafter.begin(context);
   return drafter;
-}
-Tokens tokens_of(const Nodes& nodes) {
-  Tokens tokens;
-  for (const DraftNode& node : nodes) tokens.push_back(node.token);
-  return tokens;
 }
 /// The target accepts the first `accepted` tokens of the chain, then picks another token.
 void accept(LentNgram<>& drafter, const Nodes& nodes, std::size_t accepted) {
@@ -189,11 +188,6 @@ TEST(NgramStores, KeepWhatWasLearnedOfThemWhenStatesAreMerged) {
 
 HistoryStore memory_of(std::size_t segments) {
   return std::move(*HistoryStore::make({.max_bytes = HistoryStore::bytes_for(32 * segments)}));
-}
-void remember(HistoryStore& memory, TokenSpan tokens, SequenceTag id = 1) {
-  memory.begin_sequence(id);
-  memory.append(tokens, Origin::output);
-  memory.end_sequence();
 }
 
 TEST(NgramHistory, ForetellsWhatOnlyThePastKnows) {

@@ -12,8 +12,6 @@
 
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/random.hpp"
-#include "support/branches.hpp"
-#include "support/rational.hpp"
 #include "support/strategies.hpp"
 
 namespace reprise::rejection_test {
@@ -23,9 +21,7 @@ using reprise::detail::residual_at;
 using reprise::detail::UniformDecisions;
 using reprise::detail::weight_at;
 
-using testing::Branches;
 using ::testing::ElementsAre;
-using testing::Rational;
 
 constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinite = std::numeric_limits<float>::infinity();
@@ -225,28 +221,6 @@ TEST(RejectionPicks, AskForEachDistributionOnceAndInOrder) {
   for (std::size_t i = 0; i < 4; ++i) static_cast<void>(picks[i]);
   EXPECT_THAT(asked_target, ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(asked_drafter, ElementsAre(0, 1, 2));
-}
-
-/// Returns the exact distribution of one pick.
-std::vector<Rational> exact_pick(const std::vector<Rational>& p, const std::vector<Rational>& q, Token drafted) {
-  std::vector<Rational> sum(p.size());
-  const std::array draft = {drafted};
-  Branches branches;
-  do {
-    RejectionPicks picks(
-        draft, [&](std::size_t) { return std::span(p); }, [&](std::size_t) { return std::span(q); }, branches);
-    const auto token = static_cast<std::size_t>(picks[0]);
-    sum[token] = sum[token] + branches.probability();
-  } while (branches.next());
-  return sum;
-}
-TEST(RejectionPicks, GiveARejectedTokenTheExactLaw) {
-  const std::vector<Rational> p = {{1, 2}, {1, 3}, {1, 6}};
-  const std::vector<Rational> q = {{1, 6}, {1, 2}, {1, 3}};
-  EXPECT_THAT(exact_pick(p, q, 0), ElementsAre(Rational(1), Rational(0), Rational(0)));
-  EXPECT_THAT(exact_pick(p, q, 1), ElementsAre(Rational(1, 3), Rational(2, 3), Rational(0)));
-  EXPECT_THAT(exact_pick(p, q, 2), ElementsAre(Rational(1, 2), Rational(0), Rational(1, 2)));
-  EXPECT_EQ(exact_pick(p, {}, 1), p) << "a point mass";
 }
 
 // ------------------------------------------------------------------------------------------------ in a session

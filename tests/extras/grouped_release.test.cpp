@@ -13,6 +13,7 @@
 
 #include "reprise/loop/generate.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/fails.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/scripted_verifier.hpp"
 
@@ -31,12 +32,8 @@ Tokens counting(std::size_t size) {
 }
 
 TEST(GroupedRelease, IsNotMadeForGroupsWithoutTokens) {
-  const auto made = GroupedRelease::make(0);
-  ASSERT_FALSE(made.has_value());
-  EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(made.error().message, "a group has no tokens: give it at least 1");
-  EXPECT_EQ(made.error().value, 0U);
-  EXPECT_EQ(made.error().limit, 1U);
+  EXPECT_THAT(GroupedRelease::make(0),
+              testing::fails(ErrorCode::invalid_argument, 0U, 1U, "a group has no tokens: give it at least 1"));
 }
 
 TEST(GroupedRelease, MayHaveGroupsOfOneTokenOrOfAll) {

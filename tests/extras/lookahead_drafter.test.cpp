@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string_view>
 #include <vector>
 
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/fails.hpp"
 #include "support/ranked_checks.hpp"
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
@@ -59,6 +58,19 @@ std::vector<Tokens> columns_of(const std::vector<DraftNode>& nodes, const std::v
   return columns;
 }
 
+/// A round in which all of the draft is sent, and the target picks 99 and says a new token after each row. Returns
+/// these tokens, the first of which is `fresh`.
+std::vector<Outcome::RankedToken> reveal_all(Lent& drafter, const std::vector<DraftNode>& nodes, Token& fresh) {
+  std::vector<NodeIndex> sent;
+  std::vector<Outcome::RankedToken> revealed;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    sent.push_back(static_cast<NodeIndex>(i));
+    revealed.push_back({static_cast<NodeIndex>(i), 0, fresh++});
+  }
+  drafter.feedback({DraftView(nodes, DraftKind::ordered), sent, {}, 99, Cut::none, revealed});
+  return revealed;
+}
+
 class LookaheadSettings : public ::testing::TestWithParam<LookaheadOptions> {};
 INSTANTIATE_TEST_SUITE_P(All, LookaheadSettings,
                          ::testing::Values(LookaheadOptions{}, LookaheadOptions{.window = 1, .ngram = 2},
@@ -67,18 +79,6 @@ INSTANTIATE_TEST_SUITE_P(All, LookaheadSettings,
 
 TEST_P(LookaheadSettings, KeepTheContractOfAStrategy) {
   testing::expect_contract_with_rows([] { return LookaheadDrafter::make(GetParam()).value(); }, {.max_nodes = 64});
-}
-
-TEST_P(LookaheadSettings, NeverGetAnAuxiliaryNodeCommitted) {
-  Lent drafter = begun(GetParam());
-  for (int i = 0; i < 300; ++i) {
-    const RankedRound round = run_round(drafter, RankedText{.order = 2}, {.budget = {.max_nodes = 64}});
-    for (const NodeIndex node : round.accepted) ASSERT_FALSE(round.nodes[static_cast<std::size_t>(node)].auxiliary);
-    for (const DraftNode& node : round.nodes)
-      if (node.parent != anchor_parent && round.nodes[static_cast<std::size_t>(node.parent)].auxiliary) {
-        ASSERT_TRUE(node.auxiliary) << "nothing that is to be committed stands behind what is not";
-      }
-  }
 }
 
 // --- The lookahead branch ---
@@ -91,7 +91,6 @@ TEST(LookaheadDrafter, HasColumnsThatGrowByWhatTheTargetSaysBehindThem) {
   Token fresh = 100;
   for (std::size_t round = 0; round < 6; ++round) {
     const auto nodes = nodes_of(drafter);
-    const DraftView draft(nodes, DraftKind::ordered);
     const std::vector<std::size_t> heights(3, std::min<std::size_t>(round + 1, 3));
     const auto columns = columns_of(nodes, heights);
     ASSERT_EQ(columns.size(), 3U);
@@ -101,16 +100,10 @@ TEST(LookaheadDrafter, HasColumnsThatGrowByWhatTheTargetSaysBehindThem) {
       if (wanted.size() > 3) wanted.erase(wanted.begin());
       EXPECT_EQ(columns[j], wanted) << "column " << j << " of round " << round;
     }
-    std::vector<NodeIndex> sent;
-    std::vector<Outcome::RankedToken> revealed;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      sent.push_back(static_cast<NodeIndex>(i));
-      revealed.push_back({static_cast<NodeIndex>(i), 0, fresh++});
-    }
+    const auto revealed = reveal_all(drafter, nodes, fresh);
     before = columns;
     above.clear();
     for (std::size_t j = 0, at = 0; j < 3; ++j) above.push_back(revealed[(at += heights[j]) - 1].token);
-    drafter.feedback({draft, sent, {}, 99, Cut::none, revealed});
     drafter.observe(Tokens{99}, Origin::output);
   }
 }
@@ -119,20 +112,11 @@ TEST(LookaheadDrafter, MovesItsWindowOnWithWhatIsCommitted) {
   for (const std::size_t committed : {1U, 2U, 3U, 4U, 9U}) {
     Lent drafter = begun({.window = 4, .ngram = 3});
     Token fresh = 100;
-    const auto reveal_all = [&](const std::vector<DraftNode>& nodes) {
-      std::vector<NodeIndex> sent;
-      std::vector<Outcome::RankedToken> revealed;
-      for (std::size_t i = 0; i < nodes.size(); ++i) {
-        sent.push_back(static_cast<NodeIndex>(i));
-        revealed.push_back({static_cast<NodeIndex>(i), 0, fresh++});
-      }
-      drafter.feedback({DraftView(nodes, DraftKind::ordered), sent, {}, 99, Cut::none, revealed});
-    };
-    reveal_all(nodes_of(drafter));
+    reveal_all(drafter, nodes_of(drafter), fresh);
     drafter.observe(Tokens{99}, Origin::output);
     const auto columns = columns_of(nodes_of(drafter), {2, 2, 2, 2});
     ASSERT_EQ(columns.size(), 4U);
-    reveal_all(nodes_of(drafter));
+    reveal_all(drafter, nodes_of(drafter), fresh);
     drafter.observe(Tokens(committed, 98), Origin::output);
     std::vector<std::size_t> heights;
     for (std::size_t j = 0; j < 4; ++j) heights.push_back(j + committed <= 4 ? 2 : 1);
@@ -230,8 +214,6 @@ TEST(LookaheadDrafter, StopsSendingAuxiliaryRowsToThoseWhoRevealNothing) {
   EXPECT_FALSE(nodes_of(drafter).empty());
 }
 
-// --- Chains ---
-
 // --- Every setting has an effect ---
 
 TEST(LookaheadOptions, PoolNgramsBoundsWhatIsRemembered) {
@@ -264,26 +246,17 @@ TEST(LookaheadOptions, KeyDecidesOnTheFirstGuesses) {
 }
 
 TEST(LookaheadOptions, ThatCannotWorkAreRefused) {
-  struct Refusal {
-    std::string_view says;
-    std::uint64_t value;
-    std::uint64_t limit;
-    LookaheadOptions options;
-  };
-  for (const Refusal& refusal : {Refusal{"window has to be between 1 and 16", 0, 1, {.window = 0}},
-                                 Refusal{"window has to be between 1 and 16", 17, 16, {.window = 17}},
-                                 Refusal{"ngram has to be between 2 and 8", 1, 2, {.ngram = 1}},
-                                 Refusal{"ngram has to be between 2 and 8", 9, 8, {.ngram = 9}},
-                                 Refusal{"candidates has to be between 1 and 16", 0, 1, {.candidates = 0}},
-                                 Refusal{"candidates has to be between 1 and 16", 17, 16, {.candidates = 17}},
-                                 Refusal{"pool_ngrams has no room", 4, 5, {.pool_ngrams = 4}}}) {
-    const auto made = LookaheadDrafter::make(refusal.options);
-    ASSERT_FALSE(made.has_value()) << refusal.says << ", " << refusal.value;
-    EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
-    EXPECT_NE(made.error().message.find(refusal.says), std::string_view::npos) << made.error().message;
-    EXPECT_EQ(made.error().value, refusal.value);
-    EXPECT_EQ(made.error().limit, refusal.limit);
-  }
+  const auto make = [](const LookaheadOptions& options) { return LookaheadDrafter::make(options); };
+  const char* const window = "window has to be between 1 and 16";
+  EXPECT_THAT(make({.window = 0}), testing::refuses(0, 1, window));
+  EXPECT_THAT(make({.window = 17}), testing::refuses(17, 16, window));
+  const char* const ngram = "ngram has to be between 2 and 8";
+  EXPECT_THAT(make({.ngram = 1}), testing::refuses(1, 2, ngram));
+  EXPECT_THAT(make({.ngram = 9}), testing::refuses(9, 8, ngram));
+  const char* const candidates = "candidates has to be between 1 and 16";
+  EXPECT_THAT(make({.candidates = 0}), testing::refuses(0, 1, candidates));
+  EXPECT_THAT(make({.candidates = 17}), testing::refuses(17, 16, candidates));
+  EXPECT_THAT(make({.pool_ngrams = 4}), testing::refuses(4, 5, "pool_ngrams has no room"));
 }
 
 TEST(LookaheadOptions, MayBeAtTheirLimits) {

@@ -2,21 +2,14 @@
 // Build with clang++ -fsanitize=fuzzer,address,undefined. The same body as tests/c/c_calls.test.cpp.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <span>
-#include <string>
 
 #include "support/c_calls.hpp"
 #include "support/choices.hpp"
+#include "support/fuzzed.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   reprise::testing::Choices choices{std::span(data, size)};
   reprise::testing::CCallsCoverage coverage;
-  const std::string fault = reprise::testing::CCallsRun(choices).run(size / 2, coverage);
-  if (!fault.empty()) {
-    std::fprintf(stderr, "%s\n", fault.c_str());
-    std::abort();
-  }
-  return 0;
+  return reprise::testing::fuzzed(reprise::testing::CCallsRun(choices).run(size / 2, coverage));
 }

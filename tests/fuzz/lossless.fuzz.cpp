@@ -2,20 +2,13 @@
 // Build with clang++ -fsanitize=fuzzer,address,undefined. The same body as tests/property/lossless.test.cpp.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <span>
-#include <string>
 
 #include "support/choices.hpp"
+#include "support/fuzzed.hpp"
 #include "support/world.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   reprise::testing::Choices choices{std::span<const std::uint8_t>(data, size)};
-  const std::string breaches = reprise::testing::describe(reprise::testing::run_world(choices));
-  if (!breaches.empty()) {
-    std::fputs(breaches.c_str(), stderr);
-    std::abort();
-  }
-  return 0;
+  return reprise::testing::fuzzed(reprise::testing::describe(reprise::testing::run_world(choices)));
 }

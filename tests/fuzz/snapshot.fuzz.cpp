@@ -3,11 +3,10 @@
 // history_snapshot.test.cpp.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <span>
 #include <string>
 
+#include "support/fuzzed.hpp"
 #include "support/history_snapshots.hpp"
 #include "support/snapshots.hpp"
 
@@ -16,9 +15,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   std::string fault = reprise::testing::read_as_any_snapshot(bytes, coverage);
   if (fault.empty()) fault = reprise::testing::load_any_snapshot(bytes);
-  if (!fault.empty()) {
-    std::fprintf(stderr, "%s\n", fault.c_str());
-    std::abort();
-  }
-  return 0;
+  return reprise::testing::fuzzed(fault);
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/fails.hpp"
 #include "support/snapshots.hpp"
 
 namespace reprise::cost_snapshot_test {
@@ -83,11 +84,8 @@ TEST(CostSnapshot, IsRefusedWithoutCostsAndForAnotherEngine) {
     EXPECT_EQ(error_of(with_costs(some_costs()), name), ErrorCode::other_engine) << name;
   Bytes room(1000);
   SnapshotWriter writer(room, some_tokenizer);
-  const auto saved = save_costs(some_costs(), std::string(101, 'x'), writer);
-  ASSERT_FALSE(saved);
-  EXPECT_EQ(saved.error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(saved.error().value, 101U);
-  EXPECT_EQ(saved.error().limit, 100U);
+  EXPECT_THAT(save_costs(some_costs(), std::string(101, 'x'), writer),
+              testing::fails(ErrorCode::invalid_argument, 101U, 100U));
   EXPECT_EQ(writer.finish()->size(), snapshot_bytes({})) << "nothing was written";
 }
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "support/committed_inputs.hpp"
+#include "support/fails.hpp"
+#include "support/histories.hpp"
 #include "support/history_snapshots.hpp"
 
 namespace reprise::history_snapshot_test {
@@ -20,25 +22,13 @@ namespace {
 
 using testing::Bytes;
 using testing::followed;
+using testing::make_memory;
 using testing::Random;
+using testing::random_tokens;
 using testing::saved;
 using testing::some_tokenizer;
 using testing::texts_in;
 using Tokens = std::vector<Token>;
-
-template <class Memory = HistoryStore>
-Memory make(std::size_t max_bytes = std::size_t{1} << 20, HistoryOptions options = {}) {
-  options.max_bytes = max_bytes;
-  auto made = Memory::make(options);
-  EXPECT_TRUE(made);
-  return std::move(*made);
-}
-
-Tokens random_tokens(Random& random, std::size_t size, std::uint64_t vocabulary) {
-  Tokens tokens(size);
-  for (Token& token : tokens) token = static_cast<Token>(random.below(vocabulary));
-  return tokens;
-}
 
 /// Stores sequences of prompts and outputs, some of which repeat a common text. Adds them to `texts`.
 template <class Memory>
@@ -85,14 +75,14 @@ TEST(MemorySnapshot, BringsBackAMemoryThatAnswersTheSameAlsoIfItIsLargerAndHasAn
   // latest.
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     Random random(seed);
-    HistoryStore memory = make(std::size_t{8} << 20);
+    HistoryStore memory = make_memory(std::size_t{8} << 20);
     std::vector<Tokens> texts;
     live(memory, random, 60, &texts, 1'000'000, 0);
     ASSERT_EQ(memory.counts().evicted, 0U);
     const Bytes bytes = saved(memory);
     HistoryOptions options;
     options.key = seed % 2 == 0 ? memory.options().key : 77;
-    HistoryStore again = make(std::size_t{seed % 2 == 0 ? 8U : 32U} << 20, options);
+    HistoryStore again = make_memory(std::size_t{seed % 2 == 0 ? 8U : 32U} << 20, options);
     load_whole(bytes, again);
     expect_same_answers(memory, again, texts);
     EXPECT_EQ(texts_in(saved(again)), texts_in(bytes));
@@ -102,7 +92,7 @@ TEST(MemorySnapshot, BringsBackAMemoryThatAnswersTheSameAlsoIfItIsLargerAndHasAn
 
 TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
   Random random(3);
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   std::vector<Tokens> texts;
   for (int i = 0; i < 40; ++i) {
     texts.push_back(random_tokens(random, 320, 1'000'000));
@@ -110,7 +100,7 @@ TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
     memory.append(texts.back(), Origin::output);
   }
   memory.end_sequence();
-  HistoryStore smaller = make(HistoryStore::bytes_for(20 * 320));
+  HistoryStore smaller = make_memory(HistoryStore::bytes_for(20 * 320));
   load_whole(saved(memory), smaller);
   EXPECT_EQ(testing::check_memory(smaller), "");
   EXPECT_GT(smaller.counts().evicted, 0U);
@@ -130,7 +120,7 @@ TYPED_TEST_SUITE(MemorySnapshotOf, Memories);
 TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTheSame) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);
-    auto memory = make<TypeParam>(TypeParam::bytes_for((1 + seed % 30) * TypeParam::segment_tokens));
+    auto memory = make_memory<TypeParam>(TypeParam::bytes_for((1 + seed % 30) * TypeParam::segment_tokens));
     for (int round = 0; round < 5; ++round) {
       live(memory, random, 8);
       memory.remove(random.below(50));
@@ -138,7 +128,7 @@ TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTh
       std::size_t tokens = 0;
       memory.for_each_run([&](const auto& run) { tokens += run.size; });
       ASSERT_EQ(tokens, memory.counts().stored - memory.counts().evicted - memory.counts().removed);
-      auto again = make<TypeParam>(TypeParam::bytes_for((1 + seed % 30) * TypeParam::segment_tokens));
+      auto again = make_memory<TypeParam>(TypeParam::bytes_for((1 + seed % 30) * TypeParam::segment_tokens));
       load_whole(saved(memory), again);
       ASSERT_EQ(testing::check_memory(again), "") << seed;
       ASSERT_EQ(texts_in(saved(again)), texts_in(saved(memory))) << seed;
@@ -148,12 +138,12 @@ TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTh
 
 TEST(MemorySnapshot, EndsTheSequenceThatWasOpen) {
   Random random(12);
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   const Tokens theirs = random_tokens(random, 40, 1'000'000);
   memory.begin_sequence(99);
   memory.append(theirs, Origin::output);
   memory.end_sequence();
-  HistoryStore other = make();
+  HistoryStore other = make_memory();
   const Tokens before = random_tokens(random, 40, 1'000'000);
   const Tokens after = random_tokens(random, 40, 1'000'000);
   other.begin_sequence(5);
@@ -171,7 +161,7 @@ TEST(MemorySnapshot, EndsTheSequenceThatWasOpen) {
 }
 
 TEST(MemorySnapshot, ThatIsRefusedLeavesTheOpenSequenceOpen) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   CalibrationState calibration;
   memory.begin_sequence(5);
   memory.append(Tokens{1, 2, 3}, Origin::prompt);
@@ -186,7 +176,7 @@ TEST(MemorySnapshot, ThatIsRefusedLeavesTheOpenSequenceOpen) {
 
 TEST(MemorySnapshot, BringsBackWhatDraftsHadUseOf) {
   Random random(13);
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   const Tokens useful = random_tokens(random, 64, 1'000'000);
   for (int i = 0; i < 20; ++i) {
     memory.begin_sequence(static_cast<SequenceTag>(i));
@@ -198,17 +188,17 @@ TEST(MemorySnapshot, BringsBackWhatDraftsHadUseOf) {
     ASSERT_EQ(memory.find(TokenSpan(useful).first(end), found), 1U);
     for (int i = 0; i < 5; ++i) memory.touch(found[0].next);
   }
-  HistoryStore again = make();
+  HistoryStore again = make_memory();
   load_whole(saved(memory), again);
   ASSERT_EQ(again.find(TokenSpan(useful).first(40), found), 1U);
   EXPECT_EQ(again.use_count(found[0].next), 5);
-  HistoryStore smaller = make(HistoryStore::bytes_for(10 * 64));
+  HistoryStore smaller = make_memory(HistoryStore::bytes_for(10 * 64));
   load_whole(saved(memory), smaller);
   EXPECT_FALSE(followed(smaller, TokenSpan(useful).first(40), 1).empty()) << "it was used, so it gets a second chance";
 }
 
 TEST(MemorySnapshot, WithoutASectionLeavesItsPartAlone) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   CalibrationState calibration = testing::taught_state(1);
   Bytes bytes(snapshot_bytes({}));
   ASSERT_TRUE(SnapshotWriter(bytes, some_tokenizer).finish());
@@ -218,14 +208,14 @@ TEST(MemorySnapshot, WithoutASectionLeavesItsPartAlone) {
 }
 
 TEST(MemorySnapshot, IsTakenAsFarAsTheOptionsOfTheMemorySay) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   memory.begin_sequence(1);
   memory.append(Tokens{1, 2, 3, 4}, Origin::prompt);
   memory.append(Tokens{5, 6, 7}, Origin::output);
   memory.end_sequence();
   HistoryOptions options;
   options.prompts = false;
-  HistoryStore outputs = make(1 << 20, options);
+  HistoryStore outputs = make_memory(1 << 20, options);
   load_whole(saved(memory), outputs);
   EXPECT_EQ(outputs.counts().stored, 3U);
   EXPECT_EQ(followed(outputs, Tokens{5, 6}, 8).size(), 1U);
@@ -245,7 +235,7 @@ struct Untouched {
     counts = memory.counts();
   }
   [[nodiscard]] bool still() const { return saved(memory, calibration) == before && memory.counts() == counts; }
-  HistoryStore memory = make(20'000);
+  HistoryStore memory = make_memory(20'000);
   CalibrationState calibration = testing::taught_state(2);
   Bytes before;
   HistoryStore::Counts counts;
@@ -253,7 +243,7 @@ struct Untouched {
 
 Bytes small_snapshot() {
   Random random(10);
-  HistoryStore memory = make(20'000);
+  HistoryStore memory = make_memory(20'000);
   live(memory, random, 4);
   return saved(memory, testing::taught_state(5));
 }
@@ -262,9 +252,8 @@ TEST(ForgedMemorySnapshot, WithOneWrongRunOrCalibrationIsRefusedAsAWhole) {
   const Bytes whole = small_snapshot();
   const auto expect_forged = [](const Bytes& bytes) {
     Untouched untouched;
-    const auto loaded = load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration);
-    ASSERT_FALSE(loaded);
-    EXPECT_EQ(loaded.error().code, ErrorCode::snapshot_forged);
+    EXPECT_THAT(load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration),
+                testing::fails(ErrorCode::snapshot_forged));
     EXPECT_TRUE(untouched.still());
   };
   Bytes last_word = whole;  // of the last run: only its use count follows
@@ -286,24 +275,21 @@ TEST(ForgedMemorySnapshot, WithATokenOutsideTheVocabularyIsRefusedBeforeAnything
   HistoryOptions options;
   options.vocabulary = 1000;
   const auto snapshot_of = [](const Tokens& tokens) {
-    HistoryStore memory = make();
+    HistoryStore memory = make_memory();
     memory.begin_sequence(3);
     memory.append(tokens, Origin::output);
     memory.end_sequence();
     return saved(memory, testing::taught_state(7));
   };
-  HistoryStore memory = make(20'000, options);
+  HistoryStore memory = make_memory(20'000, options);
   Random random(14);
   live(memory, random, 3);
   CalibrationState calibration = testing::taught_state(2);
   const Bytes before = saved(memory, calibration);
   const HistoryStore::Counts counts = memory.counts();
   for (const Token token : {1000, 1001, 0x7ffffffe}) {
-    const auto loaded = load_history(snapshot_of({1, 2, 3, token, 5}), some_tokenizer, memory, calibration);
-    ASSERT_FALSE(loaded);
-    EXPECT_EQ(loaded.error().code, ErrorCode::token_out_of_range);
-    EXPECT_EQ(loaded.error().value, static_cast<std::uint64_t>(token));
-    EXPECT_EQ(loaded.error().limit, 1000U);
+    EXPECT_THAT(load_history(snapshot_of({1, 2, 3, token, 5}), some_tokenizer, memory, calibration),
+                testing::fails(ErrorCode::token_out_of_range, static_cast<std::uint64_t>(token), 1000U));
     EXPECT_EQ(saved(memory, calibration), before);
     EXPECT_EQ(memory.counts(), counts);
   }
@@ -314,8 +300,8 @@ TEST(ForgedMemorySnapshot, WithATokenOutsideTheVocabularyIsRefusedBeforeAnything
 TEST(ForgedMemorySnapshot, OfNoTokenFitsAVocabularyOfNone) {
   HistoryOptions options;
   options.vocabulary = 0;
-  HistoryStore memory = make(20'000, options);
-  load_whole(saved(make()), memory);
+  HistoryStore memory = make_memory(20'000, options);
+  load_whole(saved(make_memory()), memory);
 }
 
 TEST(AnyMemorySnapshot, WithAnyDamageAndRightChecksumsIsLoadedOrRefused) {

@@ -15,36 +15,18 @@
 #include <thread>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "support/histories.hpp"
 
 namespace reprise::history_store_test {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::make_memory;
 using testing::Random;
+using testing::random_tokens;
+using testing::remember;
 using Tokens = std::vector<Token>;
-
-Tokens random_tokens(Random& random, std::size_t size, std::uint64_t vocabulary) {
-  Tokens tokens(size);
-  for (Token& token : tokens) token = static_cast<Token>(random.below(vocabulary));
-  return tokens;
-}
-
-template <class Memory = HistoryStore>
-Memory make(std::size_t max_bytes = std::size_t{1} << 20, HistoryOptions options = {}) {
-  options.max_bytes = max_bytes;
-  auto made = Memory::make(options);
-  EXPECT_TRUE(made);
-  return std::move(*made);
-}
-
-template <class Memory>
-void remember(Memory& memory, const Tokens& tokens, SequenceTag id = 1, Origin origin = Origin::output) {
-  memory.begin_sequence(id);
-  memory.append(tokens, origin);
-  memory.end_sequence();
-}
 
 /// Returns the continuations, of at most `most` tokens, at the places that end like `end`.
 template <class Memory>
@@ -64,7 +46,7 @@ std::vector<Tokens> continuations(const Memory& memory, const Tokens& end, std::
 }
 
 TEST(HistoryStore, TellsWhatFollowedInASequenceOfThePast) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   remember(memory, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   EXPECT_THAT(continuations(memory, {77, 3, 4}), ElementsAre(Tokens{5, 6, 7, 8, 9, 10}));
   EXPECT_THAT(continuations(memory, {9, 10}), IsEmpty()) << "nothing followed";
@@ -74,7 +56,7 @@ TEST(HistoryStore, TellsWhatFollowedInASequenceOfThePast) {
 }
 
 TEST(HistoryStore, SaysWhichTokensAgreeAndWhoSaidWhatFollows) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   memory.begin_sequence(1);
   memory.append(Tokens{5, 1, 2, 3}, Origin::prompt);
   memory.append(Tokens{4}, Origin::output);
@@ -87,7 +69,7 @@ TEST(HistoryStore, SaysWhichTokensAgreeAndWhoSaidWhatFollows) {
 }
 
 TEST(HistoryStore, IsReadAsADatastoreAsPlaceByPlace) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   Random random(3);
   for (int i = 0; i < 20; ++i) remember(memory, random_tokens(random, 1 + random.below(100), 5), random.below(3));
   std::array<HistoryStore::HistoryMatch, HistoryStore::most_matches> places;
@@ -116,7 +98,7 @@ TEST(HistoryStore, IsReadAsADatastoreAsPlaceByPlace) {
 }
 
 TEST(HistoryStore, PutsLongerAgreementFirstAndTheLatestOfEquals) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   remember(memory, {1, 2, 3, 4, 100});
   remember(memory, {9, 9, 3, 4, 200});
   remember(memory, {8, 8, 3, 4, 300});
@@ -125,7 +107,7 @@ TEST(HistoryStore, PutsLongerAgreementFirstAndTheLatestOfEquals) {
 
 TEST(HistoryStore, StoresLongRunsOnceAndWhatIsNewBehindThem) {
   Random random(1);
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   const Tokens known = random_tokens(random, 1000, 1'000'000);
   remember(memory, known, 1);
   EXPECT_EQ(memory.counts().stored, 1000U);
@@ -146,7 +128,7 @@ TEST(HistoryStore, StoresLongRunsOnceAndWhatIsNewBehindThem) {
 
 TEST(HistoryStore, CountsWhatCameByAgain) {
   Random random(2);
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   const Tokens known = random_tokens(random, 200, 1'000'000);
   for (int i = 0; i < 4; ++i) remember(memory, known);
   std::array<HistoryStore::HistoryMatch, 4> found;
@@ -159,7 +141,7 @@ TEST(HistoryStore, CountsWhatCameByAgain) {
 TEST(HistoryStore, StoresNothingOfWhatItKnowsFromBeginToEnd) {
   Random random(12);
   for (const std::size_t size : {64U, 96U, 320U, 1000U}) {
-    HistoryStore memory = make();
+    HistoryStore memory = make_memory();
     const Tokens known = random_tokens(random, size, 1'000'000);
     for (int i = 0; i < 50; ++i) remember(memory, known, static_cast<SequenceTag>(i));
     EXPECT_EQ(memory.counts().stored, size);
@@ -171,7 +153,7 @@ TEST(HistoryStore, StoresNothingOfWhatItKnowsFromBeginToEnd) {
 
 TEST(HistoryStore, PutsSequencesOfOneNameIntoTheSameSegments) {
   const auto runs_in = [](bool one_name) {
-    HistoryStore memory = make(HistoryStore::bytes_for(4 * 32));
+    HistoryStore memory = make_memory(HistoryStore::bytes_for(4 * 32));
     for (Token i = 0; i < 12; ++i)
       remember(memory, {10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3, 10 * i + 4, 10 * i + 5},
                one_name ? 1U : static_cast<SequenceTag>(1 + i));
@@ -190,7 +172,7 @@ TEST(HistoryStore, PutsSequencesOfOneNameIntoTheSameSegments) {
 
 TEST(HistoryStore, TakesAFreeSegmentThoughALateReaderTouchesIt) {
   Random random(17);
-  HistoryStore memory = make(HistoryStore::bytes_for(3200));
+  HistoryStore memory = make_memory(HistoryStore::bytes_for(3200));
   remember(memory, random_tokens(random, 1600, 1'000'000), 1);
   const Tokens gone = random_tokens(random, 1600, 1'000'000);
   remember(memory, gone, 2);
@@ -208,7 +190,7 @@ TEST(HistoryStore, TakesAFreeSegmentThoughALateReaderTouchesIt) {
 
 TEST(HistoryStore, GivesAWholeTextThatIsUsedASecondChance) {
   Random random(15);
-  HistoryStore memory = make(HistoryStore::bytes_for(100'000));
+  HistoryStore memory = make_memory(HistoryStore::bytes_for(100'000));
   const Tokens hot = random_tokens(random, 3200, 1'000'000);
   remember(memory, hot);
   std::array<HistoryStore::HistoryMatch, 4> found;
@@ -231,7 +213,7 @@ TEST(HistoryStore, GivesAWholeTextThatIsUsedASecondChance) {
 TEST(HistoryStore, RefusesTokensBeyondTheVocabulary) {
   HistoryOptions options;
   options.vocabulary = 100;
-  HistoryStore memory = make(1 << 20, options);
+  HistoryStore memory = make_memory(1 << 20, options);
   remember(memory, {1, 2, 99, 100, 3, 4});
   EXPECT_EQ(memory.counts().refused, 1U);
   EXPECT_THAT(continuations(memory, {1, 2}), ElementsAre(Tokens{99}));
@@ -239,7 +221,7 @@ TEST(HistoryStore, RefusesTokensBeyondTheVocabulary) {
 }
 
 TEST(HistoryStore, FindsNothingWhenItHasBeenMovedFrom) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   remember(memory, {1, 2, 3, 4});
   memory.begin_sequence(2);
   memory.append(Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, Origin::output);
@@ -254,7 +236,7 @@ TEST(HistoryStore, FindsNothingWhenItHasBeenMovedFrom) {
 }
 
 TEST(HistoryStore, AppendsUnderNoNameWhatBelongsToNoSequence) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   remember(memory, {1, 2, 3}, 7);
   memory.append(Tokens{4, 5, 6}, Origin::output);
   memory.end_sequence();
@@ -267,7 +249,7 @@ TEST(HistoryStore, AppendsUnderNoNameWhatBelongsToNoSequence) {
 
 TEST(HistoryStore, RestoresBehindWhatIsHeldBack) {
   Random random(16);
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   const Tokens known = random_tokens(random, 200, 1'000'000);
   remember(memory, known);
   memory.begin_sequence(2);
@@ -284,7 +266,7 @@ TEST(HistoryStore, RestoresBehindWhatIsHeldBack) {
 
 TEST(HistoryStore, StoresShortRunsAgain) {
   Random random(3);
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   const Tokens known = random_tokens(random, 60, 1'000'000);
   remember(memory, known);
   remember(memory, known);
@@ -295,8 +277,8 @@ TEST(HistoryStore, StoresShortRunsAgain) {
 TEST(HistoryStore, DoesNotCareInWhatPiecesItIsTold) {
   Random random(4);
   for (int round = 0; round < 200; ++round) {
-    HistoryStore whole = make(50'000);
-    HistoryStore pieces = make(50'000);
+    HistoryStore whole = make_memory(50'000);
+    HistoryStore pieces = make_memory(50'000);
     for (int sequence = 0; sequence < 20; ++sequence) {
       const Tokens tokens = random_tokens(random, random.below(400), 1 + random.below(40));
       remember(whole, tokens);
@@ -319,7 +301,7 @@ TEST(HistoryStore, DoesNotCareInWhatPiecesItIsTold) {
 TEST(HistoryStore, RemembersWhatItsOptionsSay) {
   HistoryOptions options;
   options.prompts = false;
-  HistoryStore memory = make(1 << 20, options);
+  HistoryStore memory = make_memory(1 << 20, options);
   memory.begin_sequence(1);
   memory.append(Tokens{1, 2, 3, 4}, Origin::prompt);
   memory.append(Tokens{5, 6, 7}, Origin::output);
@@ -332,7 +314,7 @@ TEST(HistoryStore, RemembersWhatItsOptionsSay) {
 }
 
 TEST(HistoryStore, BreaksAtTokensThatItCannotHold) {
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   remember(memory, {1, 2, -3, 4, 5, 0x7fffffff, 6, 7, 8});
   EXPECT_EQ(memory.counts().refused, 2U);
   EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());
@@ -343,7 +325,7 @@ TEST(HistoryStore, BreaksAtTokensThatItCannotHold) {
 
 TEST(HistoryStore, ForgetsTheOldestFirst) {
   Random random(5);
-  HistoryStore memory = make(100'000);
+  HistoryStore memory = make_memory(100'000);
   std::vector<Tokens> all;
   for (int i = 0; i < 200; ++i) {
     all.push_back(random_tokens(random, 100, 1'000'000));
@@ -360,7 +342,7 @@ TEST(HistoryStore, ForgetsTheOldestFirst) {
 
 TEST(HistoryStore, MakesRoomEvenIfEverythingIsOfUse) {
   Random random(7);
-  HistoryStore memory = make(20'000);
+  HistoryStore memory = make_memory(20'000);
   std::array<HistoryStore::HistoryMatch, 4> found;
   for (int i = 0; i < 300; ++i) {
     const Tokens tokens = random_tokens(random, 64, 1'000'000);
@@ -377,7 +359,7 @@ TEST(HistoryStore, MakesRoomEvenIfEverythingIsOfUse) {
 
 TEST(HistoryStore, RemovesASequenceOnRequest) {
   Random random(8);
-  HistoryStore memory = make();
+  HistoryStore memory = make_memory();
   const Tokens first = random_tokens(random, 500, 1'000'000);
   const Tokens second = random_tokens(random, 500, 1'000'000);
   remember(memory, first, 1);
@@ -396,7 +378,7 @@ TEST(HistoryStore, RemovesASequenceOnRequest) {
 
 TEST(HistoryStore, IsEmptyAfterClear) {
   Random random(9);
-  HistoryStore memory = make(100'000);
+  HistoryStore memory = make_memory(100'000);
   const Tokens tokens = random_tokens(random, 300, 1000);
   remember(memory, tokens);
   memory.clear();
@@ -421,7 +403,7 @@ TEST(HistoryStore, RefusesACeilingWithoutRoom) {
 template <class Memory>
 void holds_only_what_was_said(std::uint64_t seed, std::size_t segments, std::uint64_t& found) {
   Random random(seed);
-  Memory memory = make<Memory>(Memory::bytes_for(segments * Memory::segment_tokens));
+  Memory memory = make_memory<Memory>(Memory::bytes_for(segments * Memory::segment_tokens));
   std::map<SequenceTag, std::vector<Tokens>> past;
   for (int round = 0; round < 40; ++round) {
     const SequenceTag id = 1 + random.below(6);
@@ -474,7 +456,7 @@ TEST(HistoryStore, HoldsOnlyWhatWasSaid) {
 
 TEST(HistoryStore, FindsNearlyAllOfWhatItHasRoomFor) {
   Random random(10);
-  HistoryStore memory = make(std::size_t{4} << 20);
+  HistoryStore memory = make_memory(std::size_t{4} << 20);
   const std::size_t tokens_told = memory.capacity() * 3 / 4;
   std::vector<Tokens> all;
   for (std::size_t told = 0; told < tokens_told; told += 1000) {
@@ -497,7 +479,7 @@ TEST(HistoryStore, FindsNearlyAllOfWhatItHasRoomFor) {
 
 /// One writer and two readers. Each walk of a reader ends and meets only stored tokens.
 TEST(HistoryStore, IsReadWhileItIsWritten) {
-  HistoryStore memory = make(60'000);
+  HistoryStore memory = make_memory(60'000);
   std::atomic<bool> done = false;
   std::atomic<std::uint64_t> found = 0;
   const auto read = [&](std::uint64_t seed) {

@@ -11,12 +11,13 @@
 
 #include "reprise/history/history_store.hpp"
 #include "reprise/index/detail/token_hash.hpp"
-#include "reprise/testing/random.hpp"
+#include "support/histories.hpp"
 
 namespace reprise::history_store_poisoning_test {
 namespace {
 
 using testing::Random;
+using testing::remember;
 using Tokens = std::vector<Token>;
 
 constexpr std::size_t vocabulary = 50'000;
@@ -26,17 +27,7 @@ constexpr std::size_t context = 8;  // known tokens of the victim before a looku
 constexpr std::size_t victim_tokens = 64;
 constexpr double margin = 0.01;
 
-Tokens random_tokens(Random& random, std::size_t size) {
-  Tokens tokens(size);
-  for (Token& token : tokens) token = static_cast<Token>(random.below(vocabulary));
-  return tokens;
-}
-
-void remember(HistoryStore& memory, const Tokens& tokens, SequenceTag id) {
-  memory.begin_sequence(id);
-  memory.append(tokens, Origin::output);
-  memory.end_sequence();
-}
+Tokens random_tokens(Random& random, std::size_t size) { return testing::random_tokens(random, size, vocabulary); }
 
 /// Returns the share of every `step`-th position in the victim's text whose next token the memory predicts.
 double hit_rate(const HistoryStore& memory, const Tokens& victim, std::size_t step) {

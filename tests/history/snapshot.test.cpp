@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "support/committed_inputs.hpp"
+#include "support/fails.hpp"
 #include "support/snapshots.hpp"
 
 namespace reprise::snapshot_test {
@@ -203,10 +204,7 @@ TEST(DamagedSnapshot, WithBytesBehindItsEndIsRefused) {
   Bytes bytes = sample_snapshot(1);
   const std::size_t size = bytes.size();
   bytes.push_back(std::byte{0});
-  const auto reader = open(bytes);
-  ASSERT_FALSE(reader);
-  EXPECT_EQ(reader.error().code, ErrorCode::snapshot_damaged);
-  EXPECT_EQ(reader.error().value, size);
+  EXPECT_THAT(open(bytes), testing::fails(ErrorCode::snapshot_damaged, size));
 }
 
 TEST(DamagedSnapshot, OtherFilesAreNone) {
@@ -235,28 +233,16 @@ Bytes with_header(std::size_t at, T value) {
 
 TEST(ForeignSnapshot, OfAnotherTokenizerIsRefused) {
   const Bytes bytes = three_sections();
-  const auto reader = SnapshotReader::open(bytes, 5);
-  ASSERT_FALSE(reader);
-  EXPECT_EQ(reader.error().code, ErrorCode::other_tokenizer);
-  EXPECT_EQ(reader.error().value, some_tokenizer);
-  EXPECT_EQ(reader.error().limit, 5U);
+  EXPECT_THAT(SnapshotReader::open(bytes, 5), testing::fails(ErrorCode::other_tokenizer, some_tokenizer, 5U));
 }
 
 TEST(ForeignSnapshot, OfANewerVersionIsRefused) {
-  const auto reader = open(with_header<std::uint32_t>(12, 2));
-  ASSERT_FALSE(reader);
-  EXPECT_EQ(reader.error().code, ErrorCode::newer_version);
-  EXPECT_EQ(reader.error().value, 2U);
-  EXPECT_EQ(reader.error().limit, 1U);
+  EXPECT_THAT(open(with_header<std::uint32_t>(12, 2)), testing::fails(ErrorCode::newer_version, 2U, 1U));
 }
 
 TEST(ForeignSnapshot, WithTokensOfAnotherWidthIsRefused) {
   for (const std::uint32_t width : {0U, 2U, 8U}) {
-    const auto reader = open(with_header(16, width));
-    ASSERT_FALSE(reader);
-    EXPECT_EQ(reader.error().code, ErrorCode::other_token_width);
-    EXPECT_EQ(reader.error().value, width);
-    EXPECT_EQ(reader.error().limit, 4U);
+    EXPECT_THAT(open(with_header(16, width)), testing::fails(ErrorCode::other_token_width, width, 4U));
   }
 }
 
@@ -268,11 +254,7 @@ TEST(ForeignSnapshot, WithItsHighestBytesFirstIsRefused) {
   for (const auto& [at, size] : numbers) std::reverse(bytes.begin() + at, bytes.begin() + at + size);
   repair_header(bytes);
   std::reverse(bytes.begin() + 40, bytes.begin() + 48);
-  const auto reader = open(bytes);
-  ASSERT_FALSE(reader);
-  EXPECT_EQ(reader.error().code, ErrorCode::other_byte_order);
-  EXPECT_EQ(reader.error().value, 0x04030201U);
-  EXPECT_EQ(reader.error().limit, 0x01020304U);
+  EXPECT_THAT(open(bytes), testing::fails(ErrorCode::other_byte_order, 0x04030201U, 0x01020304U));
 }
 
 // Correct checksums, invalid contents.
@@ -328,10 +310,7 @@ TEST(ForgedSnapshot, MoreSectionsThanThereMayBeAreRefused) {
   detail::store_little(std::uint32_t{65}, bytes.data() + 20);
   detail::store_little(std::uint64_t{bytes.size()}, bytes.data() + 32);
   repair_header(bytes);
-  const auto reader = open(bytes);
-  ASSERT_FALSE(reader);
-  EXPECT_EQ(reader.error().code, ErrorCode::snapshot_forged);
-  EXPECT_EQ(reader.error().value, 0U);
+  EXPECT_THAT(open(bytes), testing::fails(ErrorCode::snapshot_forged, 0U));
 }
 
 TEST(Snapshot, IsTheSameInWhateverOrderItsSectionsAre) {

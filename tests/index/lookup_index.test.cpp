@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -267,49 +266,6 @@ TYPED_TEST(LatestOccurrence, IsNoneWhenExhaustedUntilATruncation) {
   ASSERT_FALSE(index.exhausted());
   EXPECT_EQ(latest(index, {1}), 1u);
   EXPECT_EQ(latest(index, {3}), 0u);
-}
-
-TYPED_TEST(LatestOccurrence, IsThatOfALinearSearchWhateverIsAppendedAndTruncated) {
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    reprise::testing::SplitMix random(seed);
-    const IndexOptions options{.orders = {1, 2, 4, 32}, .key = random.next()};
-    TypeParam index(options);
-    std::vector<Token> text;
-    const std::size_t symbols = random.between(1, 6);
-    for (int step = 0; step < 60; ++step) {
-      switch (random.below(8)) {
-        case 0:
-          text.resize(random.below(text.size() + 1));
-          index.truncate(text.size());
-          break;
-        case 1:
-          if (random.one_in(10)) {
-            text.clear();
-            index.clear();
-          }
-          break;
-        case 2:
-          index = TypeParam(index);
-          break;
-        default: {
-          std::vector<Token> tokens(random.between(1, 30));
-          for (Token& token : tokens) token = static_cast<Token>(random.below(symbols)) - 2;
-          index.append(tokens);
-          text.insert(text.end(), tokens.begin(), tokens.end());
-        }
-      }
-      const std::size_t n = options.orders[random.below(4)];
-      std::vector<Token> ngram(n);
-      for (Token& token : ngram) token = static_cast<Token>(random.below(symbols)) - 2;
-      if (random.one_in(2) && text.size() >= n) {
-        const auto from = text.begin() + static_cast<std::ptrdiff_t>(random.below(text.size() - n + 1));
-        ngram.assign(from, from + static_cast<std::ptrdiff_t>(n));
-      }
-      const auto found = std::find_end(text.begin(), text.end(), ngram.begin(), ngram.end());
-      const std::size_t end = found == text.end() ? 0 : static_cast<std::size_t>(found - text.begin()) + n;
-      ASSERT_EQ(latest(index, ngram), end) << "seed " << seed << " step " << step << " n " << n;
-    }
-  }
 }
 
 TEST(NgramOrders, KeepsOrdersSortedDistinctAndInRange) {

@@ -8,6 +8,7 @@
 
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
+#include "support/fails.hpp"
 #include "support/table_kinds.hpp"
 
 namespace reprise::shared_tables_test {
@@ -27,11 +28,7 @@ TYPED_TEST(SharedTable, TakesTheBytesOfItsOption) {
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{100}, std::size_t{1000}, std::size_t{4} << 20})
     EXPECT_EQ(Table::make({.max_bytes = bytes}).value().memory_bytes(), bytes / 64 * 64);
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{63}}) {
-    const auto small = Table::make({.max_bytes = bytes});
-    ASSERT_FALSE(small);
-    EXPECT_EQ(small.error().code, ErrorCode::size_out_of_range);
-    EXPECT_EQ(small.error().value, bytes);
-    EXPECT_EQ(small.error().limit, 64U);
+    EXPECT_THAT(Table::make({.max_bytes = bytes}), testing::fails(ErrorCode::size_out_of_range, bytes, 64U));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/check_verifier.hpp"
 #include "reprise/testing/lossless.hpp"
+#include "support/fails.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/llama_stand_in/small_context.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
@@ -266,10 +267,7 @@ TEST(LlamaVerifier, ChecksEveryAnswerOfTheLibrary) {
   };
   LlamaVerifier chain = Maker{&context}(prompt);
   settings().fault = Fault::no_logits;
-  const auto blind = chain.verify(batch, 2);
-  ASSERT_FALSE(blind);
-  EXPECT_EQ(blind.error().code, ErrorCode::verifier_failed);
-  EXPECT_THAT(std::string(blind.error().message), HasSubstr("llama_get_logits_ith"));
+  EXPECT_THAT(chain.verify(batch, 2), testing::fails(ErrorCode::verifier_failed, {}, {}, "llama_get_logits_ith"));
   works(chain);
 
   LlamaVerifier drawn = Maker{&context, true}(prompt);
@@ -303,9 +301,7 @@ TEST(LlamaVerifier, ChecksEveryAnswerOfTheLibrary) {
   EXPECT_THAT(std::string(unsaved.error().message), HasSubstr("llama_state_seq_get_data_ext"));
 
   settings().fault = Fault::no_batch;
-  const auto unmade = LlamaVerifier::make(context.get(), {});
-  ASSERT_FALSE(unmade);
-  EXPECT_EQ(unmade.error().code, ErrorCode::out_of_memory);
+  EXPECT_THAT(LlamaVerifier::make(context.get(), {}), testing::fails(ErrorCode::out_of_memory));
   settings().fault = Fault::none;
 }
 TEST(LlamaVerifier, FreesWhatItOwns) {

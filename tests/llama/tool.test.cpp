@@ -101,14 +101,6 @@ TEST_F(LlamaTool, ComparesSessionsOfSeveralTurnsAndSaysIdentical) {
                            HasSubstr("dicted"), HasSubstr("every session 2 times")));
 }
 
-TEST_F(LlamaTool, ComparesPublishedMethods) {
-  EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy",
-                 "token-recycling", "--strategy", "racer"}),
-            exit_done)
-      << out() << error();
-  EXPECT_THAT(out(), AllOf(HasSubstr("verdict: identical"), HasSubstr("\ntoken-recycling\n"), HasSubstr("\nracer\n")));
-}
-
 TEST(Draftings, HaveTheSizeOfTheirMethod) {
   const std::vector<std::string> specs = {"ngram", "token-recycling", "racer"};
   std::vector<std::size_t> sizes;
@@ -576,14 +568,6 @@ TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
   EXPECT_THAT(error(), AllOf(HasSubstr("p.jsonl:2: id: "), HasSubstr("different ids")));
   EXPECT_FALSE(fs::exists(trace));
   EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-}
-
-TEST_F(LlamaTool, RefusesToCountFlipsWhereThereIsNoOutput) {
-  const std::string trace =
-      write("t.jsonl", "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [5], \"output\": []}]}");
-  EXPECT_EQ(run({"--trace", trace, "--flips"}), exit_bad_input);
-  EXPECT_THAT(out(), IsEmpty());
-  EXPECT_THAT(error(), HasSubstr("nothing to count"));
 }
 
 TEST_F(LlamaTool, NamesTheOptionOfACurveThatItCannotUse) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/fails.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/scripted_verifier.hpp"
 
@@ -259,9 +260,7 @@ TEST_F(Generate, PassesOnThatNoPassCanBePlanned) {
   ScriptedVerifier engine(counting(), prompt);
   ASSERT_TRUE(session.begin(prompt, {}, 0));
   limits.max_rows = 2;
-  const auto refused = generate(session, engine, limits, stream());
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::too_many_pending);
+  EXPECT_THAT(generate(session, engine, limits, stream()), testing::fails(ErrorCode::too_many_pending));
   EXPECT_TRUE(session.output().empty());
 }
 /// Saves its state before a pass. Each of the calls `failing` fails once.

@@ -45,34 +45,6 @@ struct OpenRoundTest : ::testing::Test {
   ErrorCode refusal_of_plan() { return plan(0).error().code; }
 };
 
-TEST_F(OpenRoundTest, CommitsWhatWasDecidedAndCloses) {
-  begin();
-  propose({3, 4, 5});
-  const auto pass = plan(2);
-  ASSERT_TRUE(pass);
-  EXPECT_THAT(pass->batch, ElementsAre(2, 3, 4));
-  const auto decision = resolve(pass->ticket, {3, 9});
-  ASSERT_TRUE(decision);
-  EXPECT_EQ(decision->accepted, 1U);
-  EXPECT_THAT(decision->rows, ElementsAre(0, 1));
-  EXPECT_THAT(sequence.context(), ElementsAre(1, 2)) << "nothing changes before the commit";
-
-  ASSERT_TRUE(round.resolved(pass->ticket));
-  const PassReport report = round.report(sequence, {});
-  EXPECT_EQ(report.plain.rows, 1U);
-  EXPECT_EQ(report.sent.rows, 3U);
-  EXPECT_EQ(report.committed, 2U);
-  EXPECT_FALSE(report.replayed);
-  EXPECT_FALSE(report.last);
-  ASSERT_TRUE(round.report_top_k(pass->ticket, 1, std::vector<Token>{9, 8}));
-  const Outcome outcome = round.commit(sequence, {});
-  EXPECT_THAT(sequence.context(), ElementsAre(1, 2, 3, 9));
-  ASSERT_EQ(outcome.top_k.size(), 2U);
-  EXPECT_EQ(outcome.top_k[1].token, 8);
-  EXPECT_THAT(outcome.accepted, ElementsAre(0));
-  EXPECT_FALSE(round.resolved(pass->ticket));
-  EXPECT_EQ(refusal_of_plan(), ErrorCode::not_proposed);
-}
 TEST_F(OpenRoundTest, ClosesWherePendingTokensDoNotFit) {
   begin({.max_rows = 4});
   ASSERT_TRUE(sequence.append(std::vector<Token>{3, 4}, 1));

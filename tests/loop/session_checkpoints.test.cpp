@@ -13,6 +13,7 @@
 #include "reprise/core/control.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
+#include "support/fails.hpp"
 #include "support/scripted_verifier.hpp"
 #include "support/strategies.hpp"
 
@@ -150,9 +151,7 @@ TEST(SessionCheckpoints, AreRefusedWithoutTheFunctionsForThem) {
   Bare bare;
   Watched session(Listening{}, 8);
   const Limits limits;
-  const auto generation = generate(session, bare, std::vector<Token>{1}, limits);
-  ASSERT_FALSE(generation);
-  EXPECT_EQ(generation.error().code, ErrorCode::invalid_argument);
+  EXPECT_THAT(generate(session, bare, std::vector<Token>{1}, limits), testing::fails(ErrorCode::invalid_argument));
 }
 
 TEST(SessionOffer, NamesTheNodesThatFitAndChangesNothing) {
@@ -456,9 +455,7 @@ TEST(SampledCheckpoints, APassWhoseSampledDraftWasCutToNothingHasASnapshotToo) {
                                                   8);
   WeightlessEngine engine(3);
   const std::vector<Token> prompt = {1};
-  const auto generated = generate(session, engine, prompt, Limits{.max_tokens = 10});
-  ASSERT_FALSE(generated);
-  EXPECT_EQ(generated.error().code, ErrorCode::verifier_failed);
+  EXPECT_THAT(generate(session, engine, prompt, Limits{.max_tokens = 10}), testing::fails(ErrorCode::verifier_failed));
   // Before the pass that failed, the engine had folded the prompt and one token: two passes.
   unsigned before = 1;
   for (const unsigned token : {1U, 0U}) before = before * 31 + token + 7;

@@ -265,29 +265,5 @@ TEST(RebaseProperty, TheOutputIsThatOfPlainDecodingWithAStrategyThatBeginsAnew) 
     check_lossless(session, seed);
   }
 }
-TEST(RebaseProperty, ASpeculatorSavesPassesWithWhatTheOldContextSaid) {
-  // A reasoning block is removed from the context, and the model writes it again.
-  std::vector<Token> reasoning(200);
-  for (std::size_t i = 0; i < reasoning.size(); ++i) reasoning[i] = static_cast<Token>(100 + i);
-  ScriptedOptions options;
-  options.order = 1;
-  options.table = [](TokenSpan last) { return last.back() == 299 ? 100 : last.back() + 1; };
-  const std::vector<Token> prompt = {98, 99};
-  const auto passes_after = [&](bool rebase) {
-    Speculator speculator(CostCurve::linear(0.02));
-    ScriptedVerifier engine(options, prompt);
-    Limits limits;
-    limits.max_tokens = reasoning.size();
-    EXPECT_TRUE(generate(speculator, engine, prompt, limits));
-    engine.truncate(1);
-    EXPECT_TRUE(rebase ? speculator.rebase(prompt).has_value() : speculator.begin(prompt).has_value());
-    const std::uint64_t before = speculator.statistics().passes;
-    EXPECT_TRUE(generate(speculator, engine, limits));
-    return speculator.statistics().passes - before;
-  };
-  EXPECT_EQ(passes_after(false), reasoning.size());
-  EXPECT_LT(passes_after(true), reasoning.size() / 4);
-}
-
 }  // namespace
 }  // namespace reprise::session_rebase_test

@@ -12,6 +12,7 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/archetypes.hpp"
+#include "support/fails.hpp"
 #include "support/strategies.hpp"
 #include "support/witness.hpp"
 
@@ -272,9 +273,7 @@ TEST_F(TreeSession, NeverPadsOfItsOwnAccord) {
 }
 TEST_F(TreeSession, RefusesDraftsThatNoMemoryHolds) {
   Session<NoDrafter> huge{NoDrafter{}, unlimited};
-  const auto refused = huge.begin(prompt);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::out_of_memory);
+  EXPECT_THAT(huge.begin(prompt), testing::fails(ErrorCode::out_of_memory));
 }
 
 }  // namespace

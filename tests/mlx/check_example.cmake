@@ -10,20 +10,7 @@ file(WRITE ${trace} "{\"id\":\"one\",\"category\":\"c\",${turn}}\n{\"id\":\"two\
 file(WRITE ${FOLDER}/foreign.jsonl
      "{\"id\":\"one\",\"category\":\"c\",\"turns\":[{\"prompt\":[3,23],\"output\":[9]}]}\n"
 )
-
-function(run status)
-  execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_VARIABLE out ERROR_VARIABLE error RESULT_VARIABLE result)
-  if(NOT result EQUAL status)
-    message(FATAL_ERROR "${ARGN}: exit status ${result}, expected ${status}: ${out}${error}")
-  endif()
-  set(out "${out}" PARENT_SCOPE)
-  set(error "${error}" PARENT_SCOPE)
-endfunction()
-function(expect text pattern)
-  if(NOT text MATCHES "${pattern}")
-    message(FATAL_ERROR "expected ${pattern} in: ${text}")
-  endif()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/../support/run_program.cmake)
 
 run(0 --help)
 expect("${out}" "usage: mlx .*--max-tokens N .*Exit status: 0")

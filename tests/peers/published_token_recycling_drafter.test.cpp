@@ -18,9 +18,10 @@
 namespace reprise::peers::published_token_recycling_drafter_test {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using testing::RankedText;
+using testing::row_of;
+using testing::show_row;
 using Drafter = PublishedTokenRecyclingDrafter;
 using Lent = testing::Lent<Drafter>;
 using Row = std::array<Token, 8>;
@@ -104,19 +105,6 @@ void run_round(Lent& drafter, PlainRule& rule, const RankedText& target) {
   drafter.observe(committed, Origin::output);
 }
 
-/// Shows a row of the anchor in a pass without a draft, which commits `pick`.
-void show(Lent& drafter, const Tokens& row, Token pick) {
-  std::vector<Outcome::RankedToken> revealed;
-  for (std::size_t rank = 0; rank < row.size(); ++rank)
-    revealed.push_back({anchor_parent, static_cast<std::uint16_t>(rank), row[rank]});
-  drafter.feedback({{}, {}, {}, pick, Cut::none, revealed});
-  drafter.observe(Tokens{pick}, Origin::output);
-}
-Tokens row_of(const Lent& drafter, Token token) {
-  const TokenSpan row = drafter->top_k(token);
-  return {row.begin(), row.end()};
-}
-
 TEST(PublishedTokenRecyclingDrafter, DraftsThePublishedTreeOfDifferentTokens) {
   // Rank r of token t is 100 + 8 t + r, so no two ranks of a row are equal.
   Lent drafter{Drafter({.vocabulary = 1000})};
@@ -165,13 +153,13 @@ TEST(PublishedTokenRecyclingDrafter, DraftsLikeThePlainRule) {
 TEST(PublishedTokenRecyclingDrafter, ReplacesWholeRows) {
   Lent drafter;
   drafter.begin(prompt);
-  show(drafter, {9, 8, 7, 6, 5, 4, 3, 2}, 5);
+  show_row(drafter, {9, 8, 7, 6, 5, 4, 3, 2}, 5);
   EXPECT_THAT(row_of(drafter, 5), ElementsAre(9, 8, 7, 6, 5, 4, 3, 2));
-  show(drafter, {11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 5);
+  show_row(drafter, {11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 5);
   EXPECT_THAT(row_of(drafter, 5), ElementsAre(11, 12, 13, 14, 15, 16, 17, 18));
-  show(drafter, {1, 2}, 5);
+  show_row(drafter, {1, 2}, 5);
   EXPECT_THAT(row_of(drafter, 5), ElementsAre(1, 2, 0, 0, 0, 0, 0, 0));
-  show(drafter, {}, 5);
+  show_row(drafter, {}, 5);
   EXPECT_THAT(row_of(drafter, 5), ElementsAre(1, 2, 0, 0, 0, 0, 0, 0)) << "picks alone teach nothing";
 }
 
@@ -179,7 +167,7 @@ TEST(PublishedTokenRecyclingDrafter, KeepsTheMatrixFromSequenceToSequenceUnlessT
   for (const bool keep : {true, false}) {
     Lent drafter{Drafter({.keep = keep})};
     drafter.begin(prompt);
-    show(drafter, {6, 7}, 6);
+    show_row(drafter, {6, 7}, 6);
     drafter.truncate(2);
     EXPECT_EQ(row_of(drafter, 5)[0], 6) << "a shorter text does not change the target";
     drafter.begin(prompt);
@@ -194,22 +182,8 @@ TEST(PublishedTokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
 }
 
 TEST(PublishedTokenRecyclingDrafter, TakesTokensOfAnyValue) {
-  constexpr Token lowest = std::numeric_limits<Token>::min();
-  constexpr Token highest = std::numeric_limits<Token>::max();
-  Lent drafter;
-  drafter.begin(Tokens{lowest, highest, -1, 5});
-  show(drafter, {lowest, highest, -1}, highest);
-  EXPECT_THAT(row_of(drafter, 5), ElementsAre(lowest, highest, -1, 0, 0, 0, 0, 0));
-  for (const Token token : {lowest, highest, -1}) {
-    show(drafter, {5}, token);
-    show(drafter, {5}, token);
-    EXPECT_THAT(row_of(drafter, token), Each(0));
-    EXPECT_FALSE(drafter.propose(whole, 80).malformed);
-  }
-  EXPECT_LE(drafter->memory_bytes(), std::size_t{32} << 20);
-  const Outcome::RankedToken odd[] = {
-      {NodeIndex{1000}, 0, 1}, {NodeIndex{-7}, 0, 1}, {anchor_parent, 40, 1}, {anchor_parent, 3, 1}};
-  drafter.feedback({{}, {}, {}, {}, Cut::none, odd});
+  testing::expect_any_token_is_taken(
+      Lent(), {std::numeric_limits<Token>::min(), std::numeric_limits<Token>::max(), -1, 0, 0, 0, 0, 0}, Tokens(8));
 }
 
 // --- Every setting has an effect ---
@@ -225,8 +199,8 @@ TEST(PublishedTokenRecyclingOptions, MaxBytesIsALimit) {
   Lent drafter{Drafter({.vocabulary = 32'000, .max_bytes = 100 * 32 + 31})};
   drafter.begin(Tokens{1, 99});
   EXPECT_EQ(drafter->memory_bytes(), 100U * 32);
-  show(drafter, {7}, 100);
-  show(drafter, {8}, 100);
+  show_row(drafter, {7}, 100);
+  show_row(drafter, {8}, 100);
   EXPECT_EQ(row_of(drafter, 99)[0], 7);
   EXPECT_EQ(row_of(drafter, 100)[0], 0) << "no memory for this row";
 }

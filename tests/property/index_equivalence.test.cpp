@@ -82,6 +82,22 @@ struct World {
   reprise::SuffixArrayIndex suffixes;
 };
 
+/// Asks for the last occurrence of a random n-gram, most of which are in the text. Returns false if it is not that of a
+/// linear search.
+bool latest_agrees(const World& world, const reprise::NgramOrders& orders, Random& random) {
+  const std::vector<Token>& text = world.tokens;
+  const std::size_t n = orders[random.below(orders.size())];
+  if (text.size() < n) return world.rolling.latest(std::vector<Token>(n, 1)) == 0;
+  const auto from = text.begin() + static_cast<std::ptrdiff_t>(random.below(text.size() - n + 1));
+  std::vector<Token> ngram(from, from + static_cast<std::ptrdiff_t>(n));
+  if (random.one_in(3)) ngram[random.below(n)] = text[random.below(text.size())];
+  const auto found = std::find_end(text.begin(), text.end(), ngram.begin(), ngram.end());
+  const std::size_t end = found == text.end() ? 0 : static_cast<std::size_t>(found - text.begin()) + n;
+  EXPECT_EQ(world.rolling.latest(ngram), end);
+  EXPECT_EQ(world.naive.latest(ngram), end);
+  return world.rolling.latest(ngram) == end && world.naive.latest(ngram) == end;
+}
+
 /// Asks one random query. Returns false if the indexes differ.
 bool agree(const World& world, const reprise::NgramOrders& orders, Random& random) {
   MatchLimits limits;
@@ -157,6 +173,7 @@ bool run_case(Stream kind, std::uint64_t seed, std::size_t length) {
         return false;
       }
       if (!agree(each, options.orders, random) || !agree(each, options.orders, random)) return false;
+      if (!latest_agrees(each, options.orders, random)) return false;
     }
   }
   return true;

@@ -226,22 +226,28 @@ SessionWorld random_world(std::uint64_t seed, const std::vector<NamedCurve>& cur
   return world;
 }
 
-TEST(LossBudgetProperty, NoAdversaryMakesSessionsLoseMoreThanTenPassesInAThousand) {
-  constexpr std::size_t passes = 2'500;
-  const std::uint64_t worlds = property_cases(1'000);
+/// Expects the bound in this many worlds. play(seed) returns the largest loss in a world, and the text of the world.
+template <class Play>
+void expect_bounded(std::uint64_t worlds, Play play) {
   const std::uint64_t first = property_seed();
   std::int64_t worst = 0;
   for (std::uint64_t seed = first; seed < first + worlds; ++seed) {
-    const SessionWorld world = random_world(seed, tempting_curves(seed));
-    const std::int64_t lost = SessionDuel(world, seed).run(passes).worst();
+    const auto [lost, world] = play(seed);
     ASSERT_LE(lost, LossBudget::most_lost)
-        << static_cast<double>(lost) / cost_one << " in " << world.text() << "; " << run_again(seed);
+        << static_cast<double>(lost) / cost_one << " in " << world << "; " << run_again(seed);
     worst = std::max(worst, lost);
   }
-  RecordProperty("worst_loss", std::to_string(static_cast<double>(worst) / cost_one));
+  ::testing::Test::RecordProperty("worst_loss", std::to_string(static_cast<double>(worst) / cost_one));
   if (worlds >= 100) {
     EXPECT_GT(worst, LossBudget::most_lost * 95 / 100) << "no adversary comes close: the test says little";
   }
+}
+
+TEST(LossBudgetProperty, NoAdversaryMakesSessionsLoseMoreThanTenPassesInAThousand) {
+  expect_bounded(property_cases(1'000), [](std::uint64_t seed) {
+    const SessionWorld world = random_world(seed, tempting_curves(seed));
+    return std::pair(SessionDuel(world, seed).run(2'500).worst(), world.text());
+  });
 }
 
 TEST(LossBudgetProperty, NoSituationThatOnceBrokeTheBoundBreaksIt) {
@@ -507,11 +513,7 @@ class BatchDuel {
 };
 
 TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand) {
-  constexpr std::size_t passes = 2'500;
-  const std::uint64_t worlds = property_cases(2'000);
-  const std::uint64_t first = property_seed();
-  std::int64_t worst = 0;
-  for (std::uint64_t seed = first; seed < first + worlds; ++seed) {
+  expect_bounded(property_cases(2'000), [](std::uint64_t seed) {
     Random random(mix(seed) ^ 2);
     constexpr std::array<std::size_t, 3> sequences = {1, 4, 32};
     BatchWorld world;
@@ -524,15 +526,8 @@ TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand
     world.replayed = random.chance(40);
     world.chances = random.chance(50);
     if (random.chance(25)) world.widths = {1, 2, 4, 8, 12, 16, 33, 36, 40, 64, 80};
-    const std::int64_t lost = BatchDuel(world, seed).run(passes).worst();
-    ASSERT_LE(lost, LossBudget::most_lost)
-        << static_cast<double>(lost) / cost_one << " in " << world.text() << "; " << run_again(seed);
-    worst = std::max(worst, lost);
-  }
-  RecordProperty("worst_loss", std::to_string(static_cast<double>(worst) / cost_one));
-  if (worlds >= 100) {
-    EXPECT_GT(worst, LossBudget::most_lost * 95 / 100) << "no adversary comes close: the test says little";
-  }
+    return std::pair(BatchDuel(world, seed).run(2'500).worst(), world.text());
+  });
 }
 
 /// Sessions of one batch, with one planner.

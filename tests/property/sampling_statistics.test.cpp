@@ -22,8 +22,6 @@
 namespace reprise::sampling_statistics_test {
 namespace {
 
-using reprise::detail::UniformDecisions;
-
 using Random = testing::SplitMix;
 
 constexpr std::size_t vocabulary = 8;
@@ -54,16 +52,12 @@ Table make_table(std::size_t tokens, Random& random) {
 const std::vector<float>& after(const Table& table, Token token) { return table[static_cast<std::size_t>(token)]; }
 
 /// Draws its drafts from its own table. It states in advance how often the next token will be accepted.
-struct Drafter {
+struct Drafter : archetype::Strategy {
   const Table* target;
   const Table* own;
   Random random;
   std::array<Token, draft_length> before{};  // the token before each drafted token
 
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
   void propose(TokenSpan context, Draft& draft) {
     draft.clear(DraftKind::sampled);
     Token token = context.back();
@@ -126,7 +120,7 @@ ChiSquare decode(std::uint64_t seed, Control control, std::size_t tokens, MakePi
   Random random(seed);
   const Table target = make_table(vocabulary, random);
   const Table own = make_table(known_to_drafter, random);
-  Session<Drafter, Control> session(Drafter{&target, &own, Random(seed + 1)}, std::move(control), draft_length);
+  Session<Drafter, Control> session(Drafter{{}, &target, &own, Random(seed + 1)}, std::move(control), draft_length);
   Limits limits;
   limits.max_context = 4'000;
   Counts counts{};

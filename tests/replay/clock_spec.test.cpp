@@ -11,24 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "common/input_error.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::clock_spec_test {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::refusal;
 using ::testing::StartsWith;
-
-template <class Parse>
-std::string refused(Parse&& parse) {
-  try {
-    parse();
-    return "accepted";
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
-}
 
 TEST(Outliers, AreAPercentageAndAFactor) {
   EXPECT_EQ(Outliers().text(), "1:10");
@@ -39,7 +30,7 @@ TEST(Outliers, AreAPercentageAndAFactor) {
 
 TEST(Outliers, RefuseOtherTexts) {
   for (const char* text : {"", "5", "5:", ":5", "51:2", "-1:2", "1.5:2", "1:0.9", "1:1001", "1:nan", "1:2:3", "a:b"})
-    EXPECT_THAT(refused([&] { parse_outliers(text); }),
+    EXPECT_THAT(refusal([&] { parse_outliers(text); }),
                 AllOf(StartsWith("--outliers " + std::string(text) + ": "), HasSubstr("expected PERCENT:FACTOR")))
         << text;
 }
@@ -53,7 +44,7 @@ TEST(Slowdown, IsAFactorAndAPlace) {
 
 TEST(Slowdown, RefusesOtherTexts) {
   for (const char* text : {"", "2", "2@", "@5", "2@end", "0@5", "101@5", "x@5", "2@-1", "2@1.5", "2@9007199254740993"})
-    EXPECT_THAT(refused([&] { parse_slowdown(text); }),
+    EXPECT_THAT(refusal([&] { parse_slowdown(text); }),
                 AllOf(StartsWith("--slowdown " + std::string(text) + ": "), HasSubstr("expected FACTOR@PASS")))
         << text;
 }
@@ -68,7 +59,7 @@ TEST(Poison, IsAModeAndANumberOfPasses) {
 TEST(Poison, RefusesOtherTexts) {
   for (const char* text : {"", "random", "random:", ":5", "5:random", "wild:5", "Random:5", "random:0", "random:-1",
                            "random:1.5", "random:5:5", "random:9007199254740993"})
-    EXPECT_THAT(refused([&] { parse_poison(text); }),
+    EXPECT_THAT(refusal([&] { parse_poison(text); }),
                 AllOf(StartsWith("--poison " + std::string(text) + ": "),
                       HasSubstr("random, drafts-dear, plain-cheap, drafts-free, first-slow, slow-machine or missing")))
         << text;

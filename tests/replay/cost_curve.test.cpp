@@ -10,13 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "common/input_error.hpp"
 #include "reprise/testing/measure_curve.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::replay_cost_curve_test {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::refusal;
 using ::testing::StartsWith;
 
 CostCurve file(const std::string& points, const std::string& base = "100") {
@@ -27,20 +28,11 @@ std::string point(std::size_t context, std::size_t rows, const std::string& ns, 
   return R"({"sequences": )" + std::to_string(sequences) + R"(, "context": )" + std::to_string(context) +
          R"(, "rows": )" + std::to_string(rows) + R"(, "ns": )" + ns + "}";
 }
-template <class Parse>
-std::string refused(Parse&& parse) {
-  try {
-    parse();
-    return "accepted";
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
-}
 std::string refused_spec(const std::string& spec) {
-  return refused([&] { CostCurve::parse(spec); });
+  return refusal([&] { CostCurve::parse(spec); });
 }
 std::string refused_points(const std::string& points) {
-  return refused([&] { file(points); });
+  return refusal([&] { file(points); });
 }
 
 TEST(LinearCost, IsOnePlusTheSlopeForEachDraftedToken) {
@@ -154,7 +146,7 @@ TEST(CostCurve, IsFoundAmongTheBundledOnesByItsName) {
   for (std::size_t rows = 1; rows <= 4; ++rows) EXPECT_DOUBLE_EQ(moe.cost({1, rows, 300}), times[rows - 1]);
   EXPECT_DOUBLE_EQ(moe.cost({1, 8, 300}), 5.11);
   EXPECT_DOUBLE_EQ(moe.cost({1, 12, 300}), 5.11 + (5.11 - 3.89));
-  EXPECT_THAT(refused([] { CostCurve::parse("here/step-8.json", profiles); }), HasSubstr("cannot be opened"));
+  EXPECT_THAT(refusal([] { CostCurve::parse("here/step-8.json", profiles); }), HasSubstr("cannot be opened"));
 }
 
 TEST(MeasuredCost, NamesTheFieldThatIsWrong) {
@@ -171,7 +163,7 @@ TEST(MeasuredCost, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(refused_points(R"({"sequences": 1, "context": -1, "rows": 1, "ns": 1})"), HasSubstr("points[0].context"));
   EXPECT_THAT(refused_points(R"({"sequences": 1, "context": 1.5, "rows": 1, "ns": 1})"),
               HasSubstr("points[0].context"));
-  const auto text = [](const std::string& json) { return refused([&] { CostCurve::parse_file("c.json", json); }); };
+  const auto text = [](const std::string& json) { return refusal([&] { CostCurve::parse_file("c.json", json); }); };
   EXPECT_THAT(text("[]"), HasSubstr("expected an object"));
   EXPECT_THAT(text(R"({"base_ns": 1, "points": []})"), HasSubstr("version: missing"));
   EXPECT_THAT(text(R"({"version": 2, "base_ns": 1, "points": []})"), HasSubstr("version: only curves of version 1"));

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "common/input_error.hpp"
+#include "support/refusal.hpp"
 
 namespace reprise::replay::pass_times_test {
 namespace {
@@ -24,12 +24,7 @@ std::string shape(std::size_t context, std::size_t rows, const std::string& ns) 
          "]}";
 }
 std::string refused_file(const std::string& text) {
-  try {
-    PassTimes::parse("p.json", text);
-    return "accepted";
-  } catch (const tools::InputError& error) {
-    return error.what();
-  }
+  return testing::refusal([&] { return PassTimes::parse("p.json", text); });
 }
 std::string refused(const std::string& shapes) {
   return refused_file(R"({"version": 1, "pass_times": [)" + shapes + "]}");

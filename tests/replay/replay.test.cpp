@@ -34,17 +34,13 @@ Counts replayed(const TraceSession& session, const std::string& spec, const std:
 std::uint64_t cut(const Counts& counts, Cut why) { return counts.cuts[static_cast<std::size_t>(why)]; }
 
 /// Always drafts the same tokens, as many as the budget allows.
-struct Parrot {
+struct Parrot : archetype::Strategy {
   Tokens tokens;
-  std::size_t most = 0;  ///< the largest budget it was given
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
+  explicit Parrot(Tokens repeated) : tokens(std::move(repeated)) {}
   void propose(TokenSpan, Draft& draft) {
     for (std::size_t i = 0; i < draft.budget().max_nodes; ++i)
       if (!draft.extend({.token = tokens[i % tokens.size()]})) break;
   }
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
   [[nodiscard]] std::size_t memory_bytes() const { return 1234; }
 };
 

@@ -140,13 +140,6 @@ TEST_F(Tool, CountsTheTopKRowsThatWereShown) {
   EXPECT_THAT(json.str(), HasSubstr(R"("top_k": "accepted rows", "top_k_rows": 1234)"));
 }
 
-TEST_F(Tool, WritesOneResultWithoutCategoriesAndAllDefaultCurves) {
-  const tools::Json::Array all = results({write("t.jsonl", two_sessions)});
-  ASSERT_EQ(all.size(), std::size(default_costs));
-  EXPECT_EQ(word(all[0], "strategy"), "ngram");
-  EXPECT_EQ(word(all[5], "cost"), "linear:0.3");
-}
-
 TEST_F(Tool, DrawsATable) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--strategy", "none", "--strategy", "hf", "--by-category", trace});
@@ -157,14 +150,6 @@ TEST_F(Tool, DrawsATable) {
   lines.ignore(10'000, '\n');  // the path may be long
   for (std::string line; std::getline(lines, line);)
     EXPECT_TRUE(line.size() <= 120 || line.find(trace) != std::string::npos) << line;
-}
-
-TEST_F(Tool, SetsTheCeilingBesideTheStrategies) {
-  const std::string trace = write("t.jsonl", two_sessions);
-  const Ran ran = run({"--strategy", "ngram", "--cost", "linear:0", "--ceiling", "--format", "json", trace});
-  EXPECT_EQ(ran.status, 0);
-  EXPECT_THAT(ran.out, AllOf(HasSubstr(R"("strategy": "ngram")"), HasSubstr(R"("strategy": "ceiling")")));
-  EXPECT_THAT(run({"--strategy", "ngram", trace}).out, Not(HasSubstr("ceiling")));
 }
 
 TEST_F(Tool, FitsATerminalOf80Columns) {
@@ -326,10 +311,6 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   refuses({cut}, cut + ":3: column 36: the text ends inside this string");
   refuses({trace, folder_.generic_string() + "/missing.jsonl"}, "missing.jsonl: cannot be opened");
   refuses({folder_.generic_string()}, "is a directory");
-  refuses({"--strategy", "foo", trace},
-          "the choices are ngram, copy, pld, hf, vllm, ngram-simple, ds4, token-recycling, racer, rest, token-table, "
-          "hostile, none");
-  refuses({"--strategy", "pld:q=1", trace}, "strategy pld has no setting 'q'; its settings are: n, k, index");
   refuses({"--cost", "cubic", trace}, "the choices are linear:S");
   refuses({"--cost", write("c.json", "{"), trace}, "c.json:1: column 2: ");
   const std::string curve = write("curve.json", "{\"base_ns\": 1,\n \"points\": []}\n");

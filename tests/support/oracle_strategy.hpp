@@ -25,15 +25,11 @@ struct OracleOptions {
 
 /// Knows the output of plain decoding and drafts it, with a chosen share of mistakes. After the end of that text it
 /// guesses, so drafts also run past the end of a generation.
-class OracleStrategy {
+class OracleStrategy : public archetype::Strategy {
  public:
   /// `truth`: the final context of plain decoding. It must outlive the strategy and may change between rounds.
   OracleStrategy(const std::vector<Token>& truth, OracleOptions options) : truth_(&truth), options_(options) {}
 
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
   void propose(TokenSpan context, Draft& draft) {
     NodeIndex parent = anchor_parent;
     std::uint32_t probability = Probability::scale;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "reprise/testing/check_strategy.hpp"
@@ -29,6 +30,28 @@ void expect_contract_with_rows(Make make, const DraftBudget& whole, Token vocabu
     const Report with_rows = check_strategy(revealing, check);
     EXPECT_TRUE(with_rows.passed()) << with_rows.to_string();
   }
+}
+
+/// Shows tokens of any value, and rows that do not exist, to a drafter with ranked rows. `known` is the row that it
+/// keeps of {least, greatest, -1}, and `unknown` the row of tokens for which it has no room.
+template <class Strategy>
+void expect_any_token_is_taken(Lent<Strategy> drafter, const std::vector<Token>& known,
+                               const std::vector<Token>& unknown) {
+  constexpr Token lowest = std::numeric_limits<Token>::min();
+  constexpr Token highest = std::numeric_limits<Token>::max();
+  drafter.begin(std::vector<Token>{lowest, highest, -1, 5});
+  show_row(drafter, {lowest, highest, -1}, highest);
+  EXPECT_EQ(row_of(drafter, 5), known);
+  for (const Token token : {lowest, highest, -1}) {
+    show_row(drafter, {5}, token);
+    show_row(drafter, {5}, token);
+    EXPECT_EQ(row_of(drafter, token), unknown);
+    EXPECT_FALSE(drafter.propose({.max_nodes = 80}, 80).malformed);
+  }
+  EXPECT_LE(drafter->memory_bytes(), (std::size_t{32} << 20) + 100);
+  const Outcome::RankedToken odd[] = {
+      {NodeIndex{1000}, 0, 1}, {NodeIndex{-7}, 0, 1}, {anchor_parent, 40, 1}, {anchor_parent, 3, 1}};
+  drafter.feedback({{}, {}, {}, {}, Cut::none, odd});
 }
 
 /// Decodes with a transformer, greedily and with samples, in chains and trees. The text must be that of plain decoding.

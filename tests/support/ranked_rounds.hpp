@@ -102,6 +102,21 @@ RankedRound run_round(Lent<Strategy>& strategy, const RankedText& target, const 
   return round;
 }
 
+/// Shows a row of the anchor in a pass without a draft, which commits `pick`.
+template <class Strategy>
+void show_row(Lent<Strategy>& strategy, const std::vector<Token>& row, Token pick) {
+  std::vector<Outcome::RankedToken> revealed;
+  for (const Token token : row) revealed.push_back({anchor_parent, static_cast<std::uint16_t>(revealed.size()), token});
+  strategy.feedback({{}, {}, {}, pick, Cut::none, revealed});
+  strategy.observe(std::vector<Token>{pick}, Origin::output);
+}
+/// The row after `token` that a drafter knows.
+template <class Strategy>
+std::vector<Token> row_of(const Lent<Strategy>& strategy, Token token) {
+  const TokenSpan row = strategy->top_k(token);
+  return {row.begin(), row.end()};
+}
+
 /// A strategy whose outcomes carry the top-k rows of a TopKVerifier, for checks that drive strategies without one.
 template <DraftStrategy Strategy>
 class Revealing {

@@ -89,14 +89,10 @@ struct ExactWorld {
 };
 
 /// A strategy that draws its drafts from a distribution of its own.
-class SampledStrategy {
+class SampledStrategy : public archetype::Strategy {
  public:
   SampledStrategy(const ExactWorld& world, Branches& branches) : world_(&world), branches_(&branches) {}
 
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t) {}
   void propose(TokenSpan context, Draft& draft) {
     draft.clear(DraftKind::sampled);
     const DraftBudget& budget = draft.budget();

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# For scripts: run(STATUS ARGUMENT...) runs PROGRAM, and sets `out` and `error`. expect(TEXT PATTERN) compares a text.
+function(run status)
+  execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_VARIABLE out ERROR_VARIABLE error RESULT_VARIABLE result)
+  if(NOT result EQUAL status)
+    message(FATAL_ERROR "${ARGN}: exit status ${result}, expected ${status}: ${out}${error}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+  set(error "${error}" PARENT_SCOPE)
+endfunction()
+function(expect text pattern)
+  if(NOT text MATCHES "${pattern}")
+    message(FATAL_ERROR "expected ${pattern} in: ${text}")
+  endif()
+endfunction()
