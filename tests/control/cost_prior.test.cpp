@@ -81,8 +81,8 @@ TEST(LearnedCurveWithPrior, OfNothingIsTheDefaultCurve) {
     for (int i = 0; i < 400; ++i) {
       const std::size_t rows = random.below(3) == 0 ? 1 : 1 + random.below(20);
       const nanoseconds time = noisy_time(1 + 0.2 * double(rows), random, 1);
-      without.learn(rows, rows == 1, time, 10 * static_cast<std::size_t>(i));
-      with.learn(rows, rows == 1, time, 10 * static_cast<std::size_t>(i));
+      without.learn(rows, rows == 1, time);
+      with.learn(rows, rows == 1, time);
       for (std::size_t r = 1; r < 70; ++r) ASSERT_EQ(without.cost(r), with.cost(r)) << i << " " << r;
       ASSERT_EQ(without.explored_rows(), with.explored_rows());
     }
