@@ -122,7 +122,7 @@ class LearnedCurve {
   }
   /// Returns true if a trial should have `rows` rows, beyond all known costs, instead of a shorter telling length. Such
   /// a trial is believed to lose at most four plain passes.
-  [[nodiscard]] bool prefers(std::size_t rows) const noexcept { return rows > widest_ && cost(rows) <= 5 * cost_one; }
+  [[nodiscard]] bool prefers(std::size_t rows) const noexcept { return rows > widest_ && cost(rows) <= most_tried; }
   /// Returns true if the cost of a row count rests on two samples, or on one that is not far above the expected cost.
   /// One row is always trusted; more than most_rows rows never are.
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
@@ -158,10 +158,13 @@ class LearnedCurve {
   [[nodiscard]] bool may_try() const noexcept {
     return timed_ && passes_ % 8 == 0 && plain_.count > 0 && passes_ >= next_trial_;
   }
-  /// Returns true if a trial can show that `cost`, the expected cost of a row count, is far too high. Only a row count
-  /// up to the largest known one counts.
+  /// Returns true if the cost of a row count is trusted or assumed.
+  [[nodiscard]] bool known(std::size_t rows) const noexcept { return trusted(rows) || assumes(rows); }
+  /// Returns true if a trial can show that `cost`, the expected cost of a row count, is far too high. The row count is
+  /// known, or it lies between known ones and is believed to lose at most four plain passes.
   [[nodiscard]] bool telling(std::size_t rows, Cost cost) const noexcept {
-    return uncertain(rows) && rows <= widest_ && plausible(rows, cost) < cost - cost / 4;
+    return uncertain(rows) && (known(rows) || (rows < widest_ && cost <= most_tried)) &&
+           plausible(rows, cost) < cost - cost / 4;
   }
   /// Records that a pass of `rows` rows, which took `time`, was a trial. Without a time, it counts as if it had taken
   /// the expected one. `instead`: the cost of the pass that would have run otherwise. If the time confirms the expected
@@ -187,7 +190,7 @@ class LearnedCurve {
   [[nodiscard]] CostPrior prior() const noexcept {
     CostPrior learned;
     for (std::size_t i = 1; i < most_rows; ++i)
-      if (known(i)) learned.assume(i + 1, fitted_[i]);
+      if (known(i + 1)) learned.assume(i + 1, fitted_[i]);
     return learned;
   }
 
@@ -196,6 +199,7 @@ class LearnedCurve {
   static constexpr std::uint32_t half_life = 128;      // passes that halve the believed part of a high cost
   static constexpr std::uint32_t shortest_wait = 192;  // passes after a trial that loses a plain pass or more
   static constexpr std::uint32_t longest_wait = 384;   // the same after several confirmations
+  static constexpr Cost most_tried = 5 * cost_one;     // highest cost of a trial of an unknown row count
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
   static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the given slope counts as
@@ -237,7 +241,7 @@ class LearnedCurve {
     }
     if (old) row.patience = usual_.side(expected, sample) == 0 ? std::min(row.patience + 1, Row::most_patience) : 0;
     const bool changed = row.add(sample, static_cast<std::uint32_t>(expected), usual_, passes_);
-    const bool refuted = old && row.count == 2 && (assumed_ >> i & 1) != 0 && usual_.side(expected, row.value) != 0;
+    const bool refuted = old && row.count == 2 && assumes(rows) && usual_.side(expected, row.value) != 0;
     if (changed || refuted) become_prior(i, row.value, expected);
   }
   /// Makes the fitted costs the assumed costs, and forgets all samples except those of i + 1 rows and the plain ones:
@@ -252,7 +256,7 @@ class LearnedCurve {
     for (std::size_t j = 1; j < most_rows; ++j) {
       if (j == i) continue;
       if (part < whole) base_[j] = static_cast<Cost>(cost_one + (std::int64_t{base_[j]} - cost_one) * part / whole);
-      if (known(j)) assumed_ |= std::uint64_t{1} << j;
+      if (known(j + 1)) assumed_ |= std::uint64_t{1} << j;
       const std::uint32_t seen = rows_[j].seen;
       rows_[j] = {};
       rows_[j].seen = seen;
@@ -260,11 +264,12 @@ class LearnedCurve {
     wait_ = shortest_wait;
     refit();
   }
-  /// Returns true if the cost of i + 1 rows is assumed or trusted.
-  [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || (assumed_ >> i & 1) != 0; }
+  [[nodiscard]] bool assumes(std::size_t rows) const noexcept {
+    return rows >= 1 && rows <= most_rows && (assumed_ >> (rows - 1) & 1) != 0;
+  }
   /// Returns how often the part of the cost of i + 1 rows above 1 has been halved: 16 times if it is unknown.
   [[nodiscard]] std::uint32_t half_lives(std::size_t i) const noexcept {
-    return known(i) ? std::min((passes_ - rows_[i].seen) / (half_life << rows_[i].patience), 16U) : 16U;
+    return known(i + 1) ? std::min((passes_ - rows_[i].seen) / (half_life << rows_[i].patience), 16U) : 16U;
   }
   void refit() noexcept {
     ++revision_;
@@ -284,7 +289,7 @@ class LearnedCurve {
     std::size_t last = 0;  // the last known row before i
     const detail::MeasuredRow* row = measured.data();
     for (std::size_t i = 1; i < most_rows; ++i) {
-      if (!known(i)) continue;
+      if (!known(i + 1)) continue;
       std::int64_t cost = fit.line(static_cast<std::int64_t>(i), base_[i]);
       if (rows_[i].trusted) {
         const std::int64_t error = detail::UnitScale::multiply(row->cost, margin(i + 1));
