@@ -68,8 +68,8 @@ struct CostOptions {
 ///  * Occasionally a length is sent in order to learn its cost: a trial. The loss budget pays only the cost of the pass
 ///    that would have run otherwise, so it does not limit trials. LearnedCurve limits them: the wait after a trial is
 ///    in proportion to its loss.
-///  * In true costs, 98% of 3,360 simulated hostile runs lost at most 15 plain passes in 1,000, after 1,500 passes. The
-///    worst run lost 34. docs/decisions/0011 explains the design.
+///  * In true costs, 97% of 3,360 simulated hostile runs lost at most 15 plain passes in 1,000, after 1,500 passes. The
+///    worst run lost 37. docs/decisions/0011 explains the design.
 ///
 /// Lengths are compared at costs for the context length rounded down to a multiple of 64. The chosen length is checked,
 /// and later charged, at the exact cost for the exact context. If its worst loss is not affordable, the best of the

@@ -255,7 +255,8 @@ class LearnedCurve {
     const std::int64_t whole = before - cost_one;
     for (std::size_t j = 1; j < most_rows; ++j) {
       if (j == i) continue;
-      if (part < whole) base_[j] = static_cast<Cost>(cost_one + (std::int64_t{base_[j]} - cost_one) * part / whole);
+      if (whole > 0 && part < whole)
+        base_[j] = static_cast<Cost>(cost_one + (std::int64_t{base_[j]} - cost_one) * part / whole);
       if (known(j + 1)) assumed_ |= std::uint64_t{1} << j;
       const std::uint32_t seen = rows_[j].seen;
       rows_[j] = {};
