@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -147,7 +148,10 @@ struct NextTokenEvidence {
       if (classes[i] == unknown) classes[i] = absent.classes[i];
   }
   /// True if a source knows this position.
-  [[nodiscard]] constexpr bool known() const noexcept { return classes != std::array<std::uint8_t, sources>{}; }
+  [[nodiscard]] constexpr bool known() const noexcept {
+    static_assert(sizeof(NextTokenEvidence) == sizeof(std::uint64_t));
+    return std::bit_cast<std::uint64_t>(*this) != 0;  // a listed token has a class
+  }
   /// True if the token is in a ranking.
   [[nodiscard]] constexpr bool ranked() const noexcept {
     for (std::size_t i = 2; i < sources; ++i)

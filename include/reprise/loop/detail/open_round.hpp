@@ -127,31 +127,23 @@ class OpenRound {
     // fit into this one. If more than max_replay tokens are pending, a pass without a draft brings them into the cache.
     const std::size_t settled = replays(can) && pending > can.max_replay ? 0 : unlimited;
 
-    struct Rule {
-      std::size_t nodes;  // upper bound on nodes of this draft
-      std::size_t rows;   // upper bound on drafted rows of any draft
-      Cut cut;
+    std::size_t nodes = draft_.size();
+    cut_ = malformed_ ? Cut::shape : Cut::none;
+    const auto rule = [&](std::size_t most, Cut cut) {
+      if (most < nodes) nodes = most, cut_ = cut;
     };
-    const Rule rules[] = {
-        {selected_.refused && !selected_.too_deep ? selected_.nodes : unlimited, unlimited, Cut::constraint},
-        {by_depth(limits_->draft.max_depth), unlimited, Cut::budget},
-        {max_nodes, max_nodes, why},
-        {by_depth(can.max_depth), unlimited, Cut::depth},
-        {can.max_rollback, can.max_rollback, Cut::rollback},
-        {settled, settled, Cut::rollback},
-        {rows_left, rows_left, Cut::rows},
-        {context_left, context_left, Cut::context},
-        {by_depth(tokens_left), unlimited, Cut::max_tokens},
-    };
-    Rule limit{draft_.size(), unlimited, malformed_ ? Cut::shape : Cut::none};
-    for (const Rule& rule : rules) {
-      limit.rows = std::min(limit.rows, rule.rows);
-      if (rule.nodes < limit.nodes) limit = {rule.nodes, limit.rows, rule.cut};
-    }
-    // Pad rows extend a chain; in a tree they follow the anchor.
-    if (chain() || deepest == 0) limit.rows = std::min(limit.rows, deepest);
-    cut_ = limit.cut;
-    return pass_limits(sequence, limit.rows);
+    rule(selected_.refused && !selected_.too_deep ? selected_.nodes : unlimited, Cut::constraint);
+    rule(by_depth(limits_->draft.max_depth), Cut::budget);
+    rule(max_nodes, why);
+    rule(by_depth(can.max_depth), Cut::depth);
+    rule(std::min(can.max_rollback, settled), Cut::rollback);
+    rule(rows_left, Cut::rows);
+    rule(context_left, Cut::context);
+    rule(by_depth(tokens_left), Cut::max_tokens);
+    // These rules hold for any draft. Pad rows extend a chain; in a tree they follow the anchor.
+    std::size_t rows_of_any = std::min({max_nodes, can.max_rollback, settled, rows_left, context_left});
+    if (chain() || deepest == 0) rows_of_any = std::min(rows_of_any, deepest);
+    return pass_limits(sequence, rows_of_any);
   }
   /// Returns the nodes that fit() selected. Valid until plan().
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return {sent_.data(), selected_.nodes}; }
