@@ -319,5 +319,27 @@ TEST(LearnedCurve, TakesAnyNumbers) {
   }
 }
 
+TEST(LearnedCurve, TakesTheShortestPlainTime) {
+  LearnedCurve curve;
+  curve.learn(1, true, nanoseconds(1));
+  curve.learn(4, false, exactly(1));
+  curve.tried(4, cost_one, exactly(1));
+  for (int i = 0; i < 8; ++i) curve.learn(1, true, exactly(1)), curve.learn(4, false, exactly(2));
+  EXPECT_NEAR(cost(curve, 4), 2, 0.1);
+}
+
+TEST(LearnedCurve, DoubtsAChangedCostSoonHoweverOftenItWasConfirmed) {
+  LearnedCurve curve;
+  for (int i = 0; i < 8; ++i) curve.learn(1, true, exactly(1)), curve.learn(4, false, exactly(2));
+  for (int i = 0; i < 16; ++i) {
+    while (!curve.uncertain(4)) curve.learn(1, true, exactly(1));
+    curve.learn(4, false, exactly(2));
+  }
+  for (int i = 0; i < 3; ++i) curve.learn(4, false, exactly(5));
+  ASSERT_NEAR(cost(curve, 4), 5, 0.1);
+  for (int i = 0; i < 128; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_TRUE(curve.uncertain(4));
+}
+
 }  // namespace
 }  // namespace reprise::learned_curve_test

@@ -123,7 +123,7 @@ class CostControl {
 
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const noexcept {
     DraftBudget narrowed = asked;
-    narrowed.max_nodes = rest_ > 0 ? 0 : std::min(asked.max_nodes, options_.max_nodes);
+    narrowed.max_nodes = rests() ? 0 : std::min(asked.max_nodes, options_.max_nodes);
     Cost step = 0;  // stays 0 with widths: a row up to the next width is paid for anyway and may carry an unlikely node
     if (room.widths.empty() && options_.calibrated)
       with_policy([&](const auto& policy) {
@@ -140,7 +140,7 @@ class CostControl {
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
                                    const PassLimits& room) noexcept {
     cancel();
-    if (rest_ > 0) return {0, 0, Cut::throttled};
+    if (rests()) return {0, 0, Cut::throttled};
     if (sendable.empty()) return {};
     return with_policy([&](const auto& policy) { return choose_by(policy, draft, sendable, room); });
   }
@@ -175,6 +175,8 @@ class CostControl {
   }
 
  private:
+  /// Returns true if the next round does not ask the strategy for a draft. A trial that is due needs one.
+  [[nodiscard]] bool rests() const noexcept { return rest_ > 0 && (options_.curve || !learned_.may_try()); }
   /// Returns the control's own budget. With an uncalibrated strategy, the initial allowance is half a plain pass,
   /// because sessions can be short.
   static LossBudget first_budget(const CostOptions& options) noexcept {

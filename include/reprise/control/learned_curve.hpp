@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <span>
 
@@ -21,7 +20,7 @@ namespace reprise::inline v0 {
 /// sequence; BatchPlanner keeps one curve for each range of batch sizes. docs/decisions/0011 explains the design.
 ///
 ///  * Samples: the plain pass keeps its last times, and each row count its last costs: times in units of the plain
-///    time. So no old sample outlives the new ones, and no single sample is believed.
+///    time. So no old sample outlives the new ones, and a single sample is not believed if it is a surprise.
 ///  * Bounds: a cost of n rows lies between 1 and 1.5 n. A pass that costs more than n never pays.
 ///  * Assumed costs: RowFit smooths the costs, or their differences from the costs of a CostPrior. It moves no cost
 ///    further than the error of its samples. An assumed row count without samples costs its assumed cost plus the
@@ -68,7 +67,7 @@ class LearnedCurve {
     if (!timed_ || rows == 0 || rows > most_rows) return;
     ++passes_;
     const std::int64_t time = limited_time(*measured);
-    if (plain) {
+    if (plain || rows == 1) {
       learn_plain(std::max<std::int64_t>(1, detail::UnitScale::divide(time, std::int64_t{cost(rows)})));
     } else if (plain_.count > 0) {
       learn_row(rows, time);
@@ -98,7 +97,8 @@ class LearnedCurve {
   /// plain passes. A probe is nearly free if the draft is worth little, so probes wait for such a draft. Each timed
   /// pass saves 1/256 of a plain pass for the next probe, or more while few plain times are known. The result is true
   /// once 256 timed passes (16 if `closely` is true) have followed the last timed plain pass. It is false before the
-  /// first timed pass. A missing plain time delays the next probe by 32 timed passes, and a second one by 64.
+  /// first timed pass. A missing plain time delays the next probe by 32 timed passes, and each further one by
+  /// twice as many, up to 4,096.
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely) const noexcept {
     if (passes_ == 0) return false;
     if (untimed_plain_ > 0 && passes_ - last_plain_ < std::uint32_t{16} << untimed_plain_) return false;
@@ -154,9 +154,9 @@ class LearnedCurve {
     if (!uncertain(rows)) return cost;
     return cost_one + ((std::max(cost, cost_one) - cost_one) >> half_lives(rows - 1));
   }
-  /// Returns true if a trial is due: a pass whose row count has an uncertain() cost.
+  /// Returns true if a trial is due: a pass whose row count has an uncertain() cost. At most each eighth pass is one.
   [[nodiscard]] bool may_try() const noexcept {
-    return timed_ && passes_ % 8 == 0 && plain_.count > 0 && passes_ >= next_trial_;
+    return timed_ && passes_ % 8 == 0 && plain_.count > 0 && static_cast<std::int32_t>(passes_ - next_trial_) >= 0;
   }
   /// Returns true if the cost of a row count is trusted or assumed.
   [[nodiscard]] bool known(std::size_t rows) const noexcept { return trusted(rows) || assumes(rows); }
@@ -168,7 +168,7 @@ class LearnedCurve {
   }
   /// Records that a pass of `rows` rows, which took `time`, was a trial. Without a time, it counts as if it had taken
   /// the expected one. `instead`: the cost of the pass that would have run otherwise. If the time confirms the expected
-  /// cost, the next trial waits 192 passes, or 384 after several confirmations, times the loss in plain passes, which
+  /// cost, the next trial waits 192 passes, or 384 after another confirmation, times the loss in plain passes, which
   /// counts as at most 1. After a surprise, there is no wait. Call it before learn().
   void tried(std::size_t rows, std::int64_t instead, std::optional<std::chrono::nanoseconds> time) noexcept {
     const std::int64_t expected = cost(rows);
@@ -198,7 +198,7 @@ class LearnedCurve {
   using Row = detail::RecentSamples<std::uint32_t>;
   static constexpr std::uint32_t half_life = 128;      // passes that halve the believed part of a high cost
   static constexpr std::uint32_t shortest_wait = 192;  // passes after a trial that loses a plain pass or more
-  static constexpr std::uint32_t longest_wait = 384;   // the same after several confirmations
+  static constexpr std::uint32_t longest_wait = 384;   // the same after another confirmation
   static constexpr Cost most_tried = 5 * cost_one;     // highest cost of a trial of an unknown row count
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
@@ -262,6 +262,7 @@ class LearnedCurve {
       rows_[j] = {};
       rows_[j].seen = seen;
     }
+    rows_[i].patience = 0;
     wait_ = shortest_wait;
     refit();
   }
@@ -325,7 +326,7 @@ class LearnedCurve {
   }
 
   std::uint64_t assumed_ = 0;           // bit i: a cost is assumed for i + 1 rows
-  std::array<Cost, most_rows> base_{};  // assumed costs; without a prior, the cost of a plain pass
+  std::array<Cost, most_rows> base_{};  // assumed costs, or the cost of a plain pass
   std::array<Row, most_rows> rows_{};   // costs
   detail::RecentSamples<std::int64_t> plain_;
   detail::UsualError usual_;

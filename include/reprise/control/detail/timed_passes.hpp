@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
@@ -43,9 +43,10 @@ class UsualError {
 
 /// The last samples of the plain pass (times in nanoseconds), or of a row count (costs).
 ///
-/// With up to eight samples, the value is the mean of those near their lower median, because passes are often
-/// accidentally slow but hardly ever fast. After that, it is a mean of up to 64 samples, unless the last eight
-/// contradict it. If the last three are all far above or all far below it, the value starts again from them.
+/// The first sample counts half if it is near the expected value, and not at all otherwise. With two to eight samples,
+/// the value is the mean of those near their lower median, because passes are often accidentally slow but hardly ever
+/// fast. After that, it is a mean of up to 64 samples, unless the last eight contradict it. If the last three are all
+/// far above or all far below it, the value starts again from them.
 template <class Sample>
 struct RecentSamples {
   static constexpr std::uint32_t ring = 8;
@@ -57,8 +58,8 @@ struct RecentSamples {
   std::uint32_t count = 0;     // number of samples in the value
   std::uint32_t next = 0;      // number of samples ever added
   std::uint32_t seen = 0;      // pass number of the last sample
-  std::uint32_t patience = 0;  // how often a sample confirmed a value that was old, at most `most_patience`
-  bool trusted = false;        // there are two samples, or the only one is not far above its expected value
+  std::uint32_t patience = 0;  // how often a sample confirmed an old or unknown value, at most `most_patience`
+  bool trusted = false;        // there are two samples, or the only one is within a factor of two of its expected value
 
   /// Adds a sample above 0 from pass number `pass`. `expected`: the value before the first sample. Returns true if the
   /// value starts again.
@@ -68,7 +69,7 @@ struct RecentSamples {
     trusted = count > 1 || (sample / 2 <= expected && expected / 2 <= sample);
     if (trusted) seen = pass;
     if (count == 1) {
-      value = trusted ? sample / 2 + expected / 2 : expected;
+      value = trusted ? std::midpoint(sample, expected) : expected;
       return false;
     }
     const int side = usual.side(value, sample);
@@ -95,8 +96,11 @@ struct RecentSamples {
   [[nodiscard]] std::int64_t mean(const UsualError& usual) const noexcept {
     const std::uint32_t size = std::min(count, ring);
     std::array<Sample, ring> sorted;  // NOLINT(*-member-init): filled as far as it is read
-    for (std::uint32_t i = 0; i < size; ++i) sorted[i] = last(i);
-    std::sort(sorted.begin(), sorted.begin() + size);
+    for (std::uint32_t i = 0; i < size; ++i) {
+      std::uint32_t at = i;
+      for (; at > 0 && sorted[at - 1] > last(i); --at) sorted[at] = sorted[at - 1];
+      sorted[at] = last(i);
+    }
     const Sample median = sorted[(size - 1) / 2];
     std::int64_t sum = 0;
     std::int64_t near = 0;
