@@ -27,8 +27,8 @@ namespace reprise::inline v0 {
 ///    difference on the line. After a change of the plain time or of a cost, the curve becomes its own prior: a few
 ///    samples then correct all costs.
 ///  * Row counts without samples: between two known row counts, the curve is a straight line. After the last one, it
-///    continues with the mean slope over the upper half of the rows, without the step to the second row. The mean
-///    includes four rows of a low slope, so that lengths that were never sent are tried.
+///    continues with the mean slope over the upper half of the rows and four rows of a low slope, so that lengths that
+///    were never sent are tried.
 ///  * Trials: a cost without a sample in the last 128 passes is uncertain. Each 128 passes then halve the part above 1
 ///    that is believed, and optimistic_costs() returns the lowest plausible costs. Each sample that confirms an old
 ///    cost doubles that number of passes, up to 2,048, so that all row counts are tried in turn. The wait after a trial
@@ -93,12 +93,11 @@ class LearnedCurve {
     for (; k < out.size(); ++k) out[k] = cost(rows + k);
   }
 
-  /// Returns true if the next pass should be plain, so that a plain pass is timed. `loss`: the cost of this probe, in
-  /// plain passes. A probe is nearly free if the draft is worth little, so probes wait for such a draft. Each timed
-  /// pass saves 1/256 of a plain pass for the next probe, or more while few plain times are known. The result is true
-  /// once 256 timed passes (16 if `closely` is true) have followed the last timed plain pass. It is false before the
-  /// first timed pass. A missing plain time delays the next probe by 32 timed passes, and each further one by
-  /// twice as many, up to 4,096.
+  /// Returns true if the next pass should be plain, so that a plain pass is timed. `loss`: the value of the draft that
+  /// would be skipped, in plain passes: probes wait for a draft of little value. Each timed pass saves 1/256 of a plain
+  /// pass for the next probe, or more while few plain times are known. The result is true once 256 timed passes (16 if
+  /// `closely` is true) have followed the last timed plain pass. A missing plain time delays the next probe by 32 timed
+  /// passes, and each further one by twice as many, up to 4,096.
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely) const noexcept {
     if (passes_ == 0) return false;
     if (untimed_plain_ > 0 && passes_ - last_plain_ < std::uint32_t{16} << untimed_plain_) return false;
@@ -185,8 +184,7 @@ class LearnedCurve {
   /// Returns the number of refits. Costs read from the curve stay valid until this number changes.
   [[nodiscard]] std::uint32_t revision() const noexcept { return revision_; }
 
-  /// Returns the costs as a prior for the next curve of the same engine. The prior has the row counts whose cost is
-  /// trusted or still assumed.
+  /// Returns the known costs as a prior for the next curve of the same engine.
   [[nodiscard]] CostPrior prior() const noexcept {
     CostPrior learned;
     for (std::size_t i = 1; i < most_rows; ++i)
@@ -246,8 +244,7 @@ class LearnedCurve {
   }
   /// Makes the fitted costs the assumed costs, and forgets all samples except those of i + 1 rows and the plain ones:
   /// the machine or the cost of i + 1 rows has changed. If that cost fell from `before` to `now`, the parts of the
-  /// other costs above 1 shrink by the same factor, because they were learned under the same conditions. Trials follow
-  /// soon.
+  /// other costs above 1 shrink by the same factor, because they were learned under the same conditions.
   void become_prior(std::size_t i, std::int64_t now = cost_one, std::int64_t before = cost_one) noexcept {
     refit();
     base_ = fitted_;
@@ -304,20 +301,17 @@ class LearnedCurve {
       last = i;
     }
     widest_ = last + 1;
-    slope_ = slope_at(last);
+    // The slope over the upper half of the known rows, averaged with four rows of unknown_slope(). The step to the
+    // second row does not count: many engines change to another kernel there.
+    const std::size_t half = std::min(last, std::max<std::size_t>(1, last / 2));
+    slope_ = (fitted_[last] - std::min(fitted_[last], fitted_[half]) + prior_rows * unknown_slope()) /
+             (last - half + prior_rows);
     extend(last, most_rows, static_cast<std::int64_t>(slope_));
   }
   /// Sets the costs between the row counts `last` and `end` to a line from `last`.
   void extend(std::size_t last, std::size_t end, std::int64_t slope) noexcept {
     for (std::size_t i = last + 1; i < end; ++i)
       fitted_[i] = bounded(fitted_[last] + static_cast<std::int64_t>(i - last) * slope, i);
-  }
-  /// Returns the slope of the cost after a known row count. It is the slope over the upper half of the rows up to that
-  /// count, averaged with four rows of unknown_slope(). The step to the second row does not count: many engines change
-  /// to another kernel there.
-  [[nodiscard]] std::uint64_t slope_at(std::size_t i) const noexcept {
-    const std::size_t half = std::min(i, std::max<std::size_t>(1, i / 2));
-    return (fitted_[i] - std::min(fitted_[i], fitted_[half]) + prior_rows * unknown_slope()) / (i - half + prior_rows);
   }
   /// Returns the slope of rows without times. It is lower once a pass was timed or costs are assumed, so that unknown
   /// lengths are tried.
