@@ -319,6 +319,15 @@ TEST(LearnedCurve, TakesAnyNumbers) {
   }
 }
 
+TEST(LearnedCurve, BelievesTheFirstTimeOfALengthBeyondAllKnownOnes) {
+  LearnedCurve curve;
+  for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1)), curve.learn(4, false, exactly(1.2));
+  curve.learn(20, false, exactly(10));
+  EXPECT_GT(cost(curve, 20), 7);
+  curve.learn(12, false, exactly(60));
+  EXPECT_LT(cost(curve, 12), 6) << "between known ones, a single time can be an outlier";
+}
+
 TEST(LearnedCurve, TakesTheShortestPlainTime) {
   LearnedCurve curve;
   curve.learn(1, true, nanoseconds(1));

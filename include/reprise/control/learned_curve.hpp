@@ -228,7 +228,8 @@ class LearnedCurve {
     Row& row = rows_[i];
     const std::int64_t seen = std::clamp<std::int64_t>(measured_cost(took), cost_one / 2, most_cost(i));
     const auto sample = static_cast<std::uint32_t>(seen);
-    const std::int64_t expected = cost(rows);
+    // Beyond all known row counts, the expected cost is a guess: a time tells more, even a single one.
+    const std::int64_t expected = rows > widest_ ? std::max<std::int64_t>(cost(rows), seen / 2) : cost(rows);
     if (row.count >= 3) usual_.learn(seen, std::max<std::int64_t>(row.value, cost_one / 2));
     const bool old = half_lives(i) > 0;
     if (old && row.trusted && usual_.side(expected, sample) < 0) {
