@@ -151,7 +151,9 @@ TEST(LearnedCurve, WaitsAfterATryInProportionToItsLoss) {
   EXPECT_EQ(wait_after(2), 192U);
   EXPECT_EQ(wait_after(2), 384U) << "the wait doubles after a confirmation";
   EXPECT_EQ(wait_after(1.5), 192U) << "half the loss, half the wait";
-  EXPECT_EQ(wait_after(20), 384U) << "the longest wait, whatever the loss";
+  EXPECT_EQ(wait_after(2.5), 384U) << "the longest wait, whatever the loss";
+  EXPECT_EQ(wait_after(20), 0U) << "a pass can be slow by accident";
+  EXPECT_EQ(wait_after(2), 192U);
   EXPECT_EQ(wait_after(1), 0U);
   EXPECT_EQ(wait_after(2), 192U) << "a surprise begins anew";
 }
@@ -326,6 +328,17 @@ TEST(LearnedCurve, BelievesTheFirstTimeOfALengthBeyondAllKnownOnes) {
   EXPECT_GT(cost(curve, 20), 7);
   curve.learn(12, false, exactly(60));
   EXPECT_LT(cost(curve, 12), 6) << "between known ones, a single time can be an outlier";
+}
+
+TEST(LearnedCurve, DoesNotCorrectOtherCostsBecauseOfOneSlowPass) {
+  LearnedCurve curve;
+  for (int i = 0; i < 30; ++i) curve.learn(1, true, exactly(1)), curve.learn(3, false, exactly(3));
+  curve.learn(5, false, exactly(30));  // by accident; true: 3
+  ASSERT_GT(cost(curve, 5), 4);
+  for (int i = 0; i < 200; ++i) curve.learn(1, true, exactly(1));
+  for (int i = 0; i < 2; ++i) curve.learn(5, false, exactly(2));
+  EXPECT_NEAR(cost(curve, 3), 3, 0.2);
+  EXPECT_GT(cost(curve, 33), 2);
 }
 
 TEST(LearnedCurve, TakesTheShortestPlainTime) {
