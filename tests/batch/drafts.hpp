@@ -28,10 +28,10 @@ class Drafts {
                        .path_probability = Probability::ratio(p, 100)});
     return add(std::move(nodes), kind);
   }
-  /// A chain of at most `most` nodes with random, decreasing probabilities.
-  BatchEntry& random(Random& random, std::size_t most) {
+  /// A chain of at most `most` nodes with random, decreasing probabilities of at least `least` percent.
+  BatchEntry& random(Random& random, std::size_t most, std::size_t least = 1) {
     std::vector<unsigned> percent(random.below(most + 1));
-    for (unsigned& p : percent) p = static_cast<unsigned>(1 + random.below(100));
+    for (unsigned& p : percent) p = static_cast<unsigned>(least + random.below(101 - least));
     std::sort(percent.rbegin(), percent.rend());
     return chain(percent);
   }

@@ -97,7 +97,7 @@ class BatchFollower {
     }
     plain.rows = plain.sequences;
     plain.context /= std::max<std::size_t>(plain.sequences, 1);
-    propose(slots, planner_.budget({}, plain));
+    propose(slots, planner_.budget({.max_nodes = unlimited}, plain));
     const BatchPlan plan = planner_.plan({entries_.data(), entries_.size()});
     for (std::size_t i = 0, entry = 0; i < slots.size(); ++i) {
       Slot& slot = slots_[slots[i].slot];

@@ -32,7 +32,7 @@ struct BatchOptions {
   /// Token budget of a pass: all rows, including pending rows and the `other_rows` of BatchPlanner::plan().
   std::size_t max_rows = unlimited;
   /// Upper bound on the drafted rows of one sequence. Values above BatchPlanner::most_nodes have no effect.
-  std::size_t max_nodes = 32;
+  std::size_t max_nodes = 63;
   /// Upper bound on the drafted rows of a pass. Values above 65,536 have no effect.
   std::size_t max_drafted = 512;
   /// The row counts that the engine can run for a whole pass (captured graphs). The caller pads the rows of a plan up

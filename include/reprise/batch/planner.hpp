@@ -22,6 +22,7 @@
 /// marginal allocation of concave gains (Fox 1966); proportional fairness (Kelly 1997).
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -35,13 +36,16 @@
 #include "reprise/batch/detail/row_choice.hpp"
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
+#include "reprise/core/probability.hpp"
 #include "reprise/core/result.hpp"
 
 namespace reprise::inline v0 {
@@ -140,13 +144,15 @@ class BatchPlanner {
     other_rows_ = other_rows;
     nodes_.clear();
     offered_.clear();
+    sums_size_ = 0;
     if (!grow(entries.size()) || !nodes_.resize(entries.size(), 0)) return shrink(0);
     cost_.prepare(plain_);
+    if (entries.size() == 1 && plain_.rows == 1) read_sums(entries.front().offer);
     const bool may_try = cost_.may_try();
     if (may_try) cost_.be_optimistic(true);
     offered_.count(entries, bounds());
     trial_ = may_try && !offered_.any_sampled()
-                 ? cost_.trial(detail::choose_rows(offered_, terms(detail::most_rate, options_.max_rows)).rows)
+                 ? cost_.trial(best_rows(terms(detail::most_rate, options_.max_rows)).rows)
                  : 0;
     if (may_try) cost_.be_optimistic(false);
     if (offered_.any_replayed() && !entries.empty()) prepare_replays();
@@ -245,7 +251,9 @@ class BatchPlanner {
   [[nodiscard]] detail::OfferedNodes::Bounds bounds() const noexcept {
     const std::int64_t price = this->price();
     return {.least_tokens = static_cast<std::uint64_t>(least_tokens()),
-            .least_class = detail::class_below(detail::UnitScale::multiply(price, cost_.least_step())) + 2,
+            .least_class = sums_size_ > 0
+                               ? detail::worth_classes
+                               : detail::class_below(detail::UnitScale::multiply(price, cost_.least_step())) + 2,
             .stop_class = detail::class_below(detail::UnitScale::multiply(price, step_of_last_pass())),
             .row_limit = row_limit(plain_.rows, options_.max_rows)};
   }
@@ -257,6 +265,33 @@ class BatchPlanner {
     return to == from ? detail::most_rate : (cost_.log(to) - cost_.log(from)) / static_cast<std::int64_t>(to - from);
   }
 
+  /// Reads the sums of path probabilities that the rule for one sequence needs. Reads none if other rules apply.
+  void read_sums(const Offer& offer) noexcept {
+    if (offer.draft.kind() == DraftKind::sampled || offer.replayed || !options_.widths.empty()) return;
+    const std::span<const NodeIndex> nodes = offer.sendable.first(std::min(offer.sendable.size(), options_.max_nodes));
+    chain_ = detail::forms_chain(offer.draft, nodes);
+    std::size_t k = 0;
+    for (sums_[0] = 0; k < nodes.size(); ++k) {
+      const std::uint32_t path = offer.draft[static_cast<std::size_t>(nodes[k])].path_probability.raw();
+      sums_[k + 1] = sums_[k] + detail::rescaled<detail::ProbabilityScale, detail::UnitScale>(path);
+    }
+    sums_size_ = k + 1;
+  }
+  /// Returns the best number of drafted rows: by the rule for one sequence, or by the worth of all nodes.
+  [[nodiscard]] detail::RowChoice best_rows(const detail::PlanTerms& terms) const noexcept {
+    if (sums_size_ == 0) return detail::choose_rows(offered_, terms);
+    const Rate rate = throughput_.rate();
+    const DraftChoice choice = detail::draft_length({.sums = std::span(sums_).first(sums_size_),
+                                                     .costs = cost_.costs(terms.row_limit),
+                                                     .throughput = rate,
+                                                     .max_throughput = cost_.max_throughput(),
+                                                     .allowance = terms.allowance,
+                                                     .planned = chain_});
+    const std::int64_t gain =
+        detail::UnitScale::divide(std::int64_t{sums_[choice.nodes]}, rate) - cost_.extra(choice.nodes);
+    return {.rows = choice.nodes, .gain = gain, .guarded = choice.cut == Cut::throttled};
+  }
+
   /// Returns the plan with at most `rows` rows in total.
   BatchPlan plan_within(std::size_t rows) noexcept {
     detail::PlanTerms terms = this->terms(losses_.allowance(), rows);
@@ -264,12 +299,12 @@ class BatchPlanner {
     // Later tokens of a sampled draft must not decide whether a token is sent. So the budget has to cover every smaller
     // number of rows as well.
     if (offered_.any_sampled()) terms.row_limit = reserve_each(limit);
-    detail::RowChoice best = detail::choose_rows(offered_, terms);
+    detail::RowChoice best = best_rows(terms);
     if (is_time_for_plain(best)) best = {.guarded = true};
     bool guarded = terms.row_limit < limit;
     while (!losses_.change(worst_loss(best.rows))) {
       terms.row_limit = best.rows - 1;
-      best = detail::choose_rows(offered_, terms);
+      best = best_rows(terms);
       guarded = true;
     }
     best.guarded = best.guarded || guarded;
@@ -346,6 +381,10 @@ class BatchPlanner {
   std::optional<std::size_t> instead_;  // in a trial: the drafted rows that would have been sent otherwise
   detail::OfferedNodes offered_;
   Buffer<std::uint32_t> nodes_;
+  // sums_[k]: sum of the first k path probabilities. Only for a pass of one sequence alone; see read_sums().
+  std::array<std::uint32_t, most_nodes + 1> sums_;  // NOLINT(*-member-init): filled up to sums_size_
+  std::size_t sums_size_ = 0;
+  bool chain_ = false;  // the draft of that sequence is a chain
 };
 
 }  // namespace reprise

@@ -66,6 +66,10 @@ class BatchCost {
   }
   /// Returns the cost of the prepared pass with k drafted rows, in plain passes.
   [[nodiscard]] Cost cost(std::size_t k) const noexcept { return costs_[k]; }
+  /// Returns cost(k) for k from 0 to `most`.
+  [[nodiscard]] std::span<const Cost> costs(std::size_t most) const noexcept {
+    return {costs_.data(), std::min(most, most_) + 1};
+  }
   /// Returns the extra cost of k drafted rows, in plain passes.
   [[nodiscard]] std::int64_t extra(std::size_t k) const noexcept {
     return std::int64_t{costs_[k]} - std::int64_t{costs_[0]};

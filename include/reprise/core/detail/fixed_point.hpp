@@ -42,6 +42,7 @@ struct Fixed {
   /// Returns a / b in this scale, rounded towards zero. a and b must have the same scale.
   template <std::integral A, std::integral B>
   [[nodiscard]] static constexpr auto divide(A a, B b) noexcept {
+    static_assert(sizeof(A) == 8, "a is shifted: convert it to 64 bits");
     return (a << Bits) / b;
   }
   /// Returns low + part x (high - low), rounded down. `part` is in this scale.
