@@ -67,6 +67,14 @@ static void print_options(void) {
 }
 
 static void print_rounds(void) {
+  STRUCT(reprise_slot);
+  MEMBER(reprise_slot, slot);
+  MEMBER(reprise_slot, ids);
+  MEMBER(reprise_slot, count);
+  MEMBER(reprise_slot, most);
+  MEMBER(reprise_slot, conversation);
+  MEMBER(reprise_slot, draft);
+  MEMBER(reprise_slot, drafted);
   STRUCT(reprise_capabilities);
   MEMBER(reprise_capabilities, size);
   MEMBER(reprise_capabilities, max_rows);

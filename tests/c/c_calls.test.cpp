@@ -33,6 +33,7 @@ TEST(CInterface, DoesWhatCppDoesInAnyOrderOfCalls) {
   EXPECT_EQ(coverage.statuses[REPRISE_INTERNAL], 0U);
   EXPECT_GT(coverage.statuses[REPRISE_OK], calls / 2);
   EXPECT_GT(coverage.drafted, calls / 10);
+  EXPECT_GT(coverage.shared, calls / 20);
   EXPECT_GT(coverage.accepted, calls / 50);
   EXPECT_GT(coverage.trees, calls / 500);
   EXPECT_GT(coverage.restored, calls / 500);

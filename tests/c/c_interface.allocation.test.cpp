@@ -2,6 +2,7 @@
 // Every function of the C interface that allocates, without memory from each of its allocations on.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -73,6 +74,16 @@ TEST(CInterfaceAllocations, CreateFunctionsReportThatMemoryRanOut) {
               return reprise_follower_create(&options, &follower, nullptr);
             }),
             2U);
+  reprise_batch* batch = nullptr;
+  EXPECT_GE(failures_of([&] {
+              reprise_batch_destroy(batch);
+              const auto status = reprise_batch_create(&options, 3, &batch, nullptr);
+              EXPECT_EQ(status == REPRISE_OK, batch != nullptr);
+              return status;
+            }),
+            4U)
+      << "the curve, the slots, the planner's tables, and the handle";
+  reprise_batch_destroy(batch);
   reprise_follower_destroy(follower);
   reprise_session_destroy(session);
   reprise_history_destroy(history);
@@ -128,6 +139,32 @@ TEST(CInterfaceAllocations, AFollowerStaysUsableAfterMemoryRanOut) {
             0U);
   EXPECT_EQ(reprise_follower_draft(follower, text.data(), text.size(), 5, 0, 0, &draft, &drafted), REPRISE_OK);
   reprise_follower_destroy(follower);
+}
+
+TEST(CInterfaceAllocations, ASlotWithoutMemoryDraftsNothingUntilThereIsSome) {
+  reprise_batch* batch = nullptr;
+  ASSERT_EQ(reprise_batch_create(nullptr, 2, &batch, nullptr), REPRISE_OK);
+  const std::vector<reprise_token> text(3'000, 4);
+  std::size_t empty = 0;
+  std::size_t size = 20;
+  const auto draft = [&] {
+    size += 50;
+    std::array<reprise_slot, 2> slots = {
+        {{0, text.data(), size, 5, 0, nullptr, 0}, {1, text.data(), 9, 5, 0, nullptr, 0}}};
+    const auto status = reprise_batch_draft(batch, slots.data(), slots.size(), 0);
+    empty += slots[0].drafted == 0 ? 1 : 0;
+    return status;
+  };
+  EXPECT_EQ(failures_of([&] {
+              static_cast<void>(reprise_batch_forget(batch, 0));
+              return draft();
+            }),
+            0U);
+  EXPECT_GT(empty, 0U);
+  empty = 0;
+  EXPECT_EQ(draft(), REPRISE_OK);
+  EXPECT_EQ(empty, 0U);
+  reprise_batch_destroy(batch);
 }
 
 }  // namespace

@@ -37,8 +37,10 @@ class CInterfaceErrors : public ::testing::Test {
     ASSERT_EQ(reprise_history_create(&options, &history, nullptr), REPRISE_OK);
     ASSERT_EQ(reprise_session_create(nullptr, &session, nullptr), REPRISE_OK);
     ASSERT_EQ(reprise_follower_create(nullptr, &follower, nullptr), REPRISE_OK);
+    ASSERT_EQ(reprise_batch_create(nullptr, 2, &batch, nullptr), REPRISE_OK);
   }
   void TearDown() override {
+    reprise_batch_destroy(batch);
     reprise_follower_destroy(follower);
     reprise_session_destroy(session);
     reprise_history_destroy(history);
@@ -60,14 +62,15 @@ class CInterfaceErrors : public ::testing::Test {
   reprise_history* history = nullptr;
   reprise_session* session = nullptr;
   reprise_follower* follower = nullptr;
+  reprise_batch* batch = nullptr;
   reprise_pass pass = sized<reprise_pass>();
   reprise_commit done = sized<reprise_commit>();
   const Tokens text = {1, 2, 3, 4};
 };
 
 TEST_F(CInterfaceErrors, AreOkBeforeTheFirstOne) {
-  for (const reprise_error* error :
-       {reprise_session_error(session), reprise_follower_error(follower), reprise_history_error(history)}) {
+  for (const reprise_error* error : {reprise_session_error(session), reprise_follower_error(follower),
+                                     reprise_batch_error(batch), reprise_history_error(history)}) {
     EXPECT_EQ(error->status, REPRISE_OK);
     EXPECT_STREQ(error->message, "");
   }
@@ -158,6 +161,82 @@ TEST_F(CInterfaceErrors, OfCostsThatWereSaved) {
   reprise_session_destroy(made);
 }
 
+TEST_F(CInterfaceErrors, OfSlotsChangeNothing) {
+  const auto slot = [&](std::size_t number, const reprise_token* ids, std::size_t count) {
+    return reprise_slot{number, ids, count, 9, 0, text.data(), 7};
+  };
+  const auto refused = [&](std::vector<reprise_slot> slots, std::int64_t now = 0) {
+    const auto status = reprise_batch_draft(batch, slots.data(), slots.size(), now);
+    EXPECT_EQ(reprise_batch_error(batch)->status, status);
+    for (const reprise_slot& one : slots) EXPECT_TRUE(one.draft == nullptr && one.drafted == 0);
+    return status;
+  };
+  const auto good = slot(0, text.data(), 4);
+  reprise_slot first = good;
+  ASSERT_EQ(reprise_batch_draft(batch, &first, 1, 0), REPRISE_OK);
+  EXPECT_EQ(refused({good, slot(2, text.data(), 4)}), REPRISE_INVALID_ARGUMENT) << "an unknown slot";
+  EXPECT_EQ(reprise_batch_error(batch)->value, 2U);
+  EXPECT_EQ(refused({good, good}), REPRISE_INVALID_ARGUMENT) << "twice";
+  EXPECT_EQ(refused({good, slot(1, text.data(), 4), good}), REPRISE_INVALID_ARGUMENT) << "too many";
+  EXPECT_EQ(refused({good, slot(1, nullptr, 0)}), REPRISE_EMPTY_CONTEXT);
+  EXPECT_EQ(refused({good, slot(1, nullptr, 4)}), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(refused({good, slot(1, text.data(), SIZE_MAX)}), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(refused({good}, -1), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_draft(batch, nullptr, 1, 0), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_report_top_k(batch, 0, 0, text.data(), 4), REPRISE_OK) << "the pass is still open";
+  EXPECT_EQ(reprise_batch_report_top_k(batch, 1, 0, text.data(), 4), REPRISE_NOT_PLANNED);
+  EXPECT_EQ(reprise_batch_report_top_k(batch, 2, 0, text.data(), 4), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_report_top_k(batch, 0, 0, nullptr, 4), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_forget(batch, 2), REPRISE_INVALID_ARGUMENT);
+  std::size_t needed = 7;
+  EXPECT_EQ(reprise_batch_statistics(batch, 2, nullptr, 0, &needed), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(needed, 0U);
+  EXPECT_EQ(reprise_history_learn_from_batch(history, batch, 2), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_draft(batch, nullptr, 0, 0), REPRISE_OK) << "a pass without slots";
+  for (const std::size_t slots : {std::size_t{0}, std::size_t{65'537}, SIZE_MAX}) {
+    reprise_batch* none = batch;
+    EXPECT_EQ(reprise_batch_create(nullptr, slots, &none, nullptr), REPRISE_SIZE_OUT_OF_RANGE);
+    EXPECT_EQ(none, nullptr);
+  }
+}
+
+/// Returns the saved pass costs of a batch.
+std::vector<unsigned char> saved(reprise_batch* batch) {
+  std::vector<unsigned char> bytes(1000);
+  std::size_t size = 0;
+  EXPECT_EQ(reprise_batch_save_costs(batch, "engine", bytes.data(), bytes.size(), &size), REPRISE_OK);
+  bytes.resize(size);
+  return bytes;
+}
+
+TEST_F(CInterfaceErrors, LearnedCostsOfABatchAreLoadedAgain) {
+  const auto unknown = saved(batch);
+  Tokens ids(300);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<reprise_token>(i % 9);
+  std::int64_t now = 1;
+  for (std::size_t count = 40; count < ids.size();) {
+    reprise_slot slot = {1, ids.data(), count, 9, 0, nullptr, 0};
+    ASSERT_EQ(reprise_batch_draft(batch, &slot, 1, now), REPRISE_OK);
+    count += slot.drafted + 1;
+    now += 1'000'000 + 400'000 * static_cast<std::int64_t>(slot.drafted);
+  }
+  const auto learned = saved(batch);
+  EXPECT_GT(learned.size(), unknown.size());
+  auto options = sized<reprise_options>();
+  options.saved_costs = learned.data();
+  options.saved_costs_size = learned.size();
+  options.engine = "engine";
+  reprise_batch* next = nullptr;
+  ASSERT_EQ(reprise_batch_create(&options, 4, &next, nullptr), REPRISE_OK);
+  EXPECT_EQ(saved(next), learned);
+  reprise_batch_destroy(next);
+  reprise_session* other = nullptr;
+  EXPECT_EQ(reprise_session_create(&options, &other, nullptr), REPRISE_OK) << "they are those of one sequence";
+  reprise_session_destroy(other);
+  options.engine = "another";
+  EXPECT_EQ(reprise_batch_create(&options, 4, &next, nullptr), REPRISE_BAD_SNAPSHOT);
+}
+
 TEST_F(CInterfaceErrors, OfCurves) {
   reprise_curve* curve = nullptr;
   reprise_error error{};
@@ -184,6 +263,8 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
       reprise_history_clear(nullptr),
       reprise_history_learn_from_follower(nullptr, follower),
       reprise_history_learn_from_follower(history, nullptr),
+      reprise_history_learn_from_batch(nullptr, batch, 0),
+      reprise_history_learn_from_batch(history, nullptr, 0),
       reprise_history_learn_from_session(nullptr, session),
       reprise_history_learn_from_session(history, nullptr),
       reprise_history_save(nullptr, 1, nullptr, 0, &needed),
@@ -192,6 +273,12 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
       reprise_follower_forget(nullptr),
       reprise_follower_statistics(nullptr, nullptr, 0, &needed),
       reprise_follower_save_costs(nullptr, "engine", nullptr, 0, &needed),
+      reprise_batch_draft(nullptr, nullptr, 0, 0),
+      reprise_batch_ran(nullptr, 1),
+      reprise_batch_report_top_k(nullptr, 0, 0, text.data(), 4),
+      reprise_batch_forget(nullptr, 0),
+      reprise_batch_statistics(nullptr, 0, nullptr, 0, &needed),
+      reprise_batch_save_costs(nullptr, "engine", nullptr, 0, &needed),
       reprise_session_fork(nullptr, &forked),
       reprise_session_begin(nullptr, text.data(), 4, 0, nullptr),
       reprise_session_plan(nullptr, nullptr, 9, &pass),
@@ -211,12 +298,13 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
   EXPECT_EQ(drafted, 0U);
   EXPECT_EQ(draft, nullptr);
   EXPECT_EQ(forked, nullptr);
-  for (const reprise_error* error :
-       {reprise_session_error(nullptr), reprise_follower_error(nullptr), reprise_history_error(nullptr)})
+  for (const reprise_error* error : {reprise_session_error(nullptr), reprise_follower_error(nullptr),
+                                     reprise_batch_error(nullptr), reprise_history_error(nullptr)})
     EXPECT_EQ(error->status, REPRISE_INVALID_ARGUMENT);
   reprise_curve_destroy(nullptr);
   reprise_history_destroy(nullptr);
   reprise_follower_destroy(nullptr);
+  reprise_batch_destroy(nullptr);
   reprise_session_destroy(nullptr);
 }
 
@@ -233,6 +321,9 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullResult) {
       reprise_follower_draft(follower, text.data(), 4, 9, 0, 0, &draft, nullptr),
       reprise_follower_statistics(follower, nullptr, 0, nullptr),
       reprise_follower_save_costs(follower, "engine", nullptr, 0, nullptr),
+      reprise_batch_create(nullptr, 2, nullptr, nullptr),
+      reprise_batch_statistics(batch, 0, nullptr, 0, nullptr),
+      reprise_batch_save_costs(batch, "engine", nullptr, 0, nullptr),
       reprise_session_create(nullptr, nullptr, nullptr),
       reprise_session_fork(session, nullptr),
       reprise_session_plan(session, nullptr, 9, nullptr),
@@ -282,6 +373,12 @@ TEST_F(CInterfaceErrors, StructsAreCheckedByTheirSize) {
     reprise_follower* made = nullptr;
     const auto status = reprise_follower_create(options, &made, nullptr);
     reprise_follower_destroy(made);
+    return status;
+  });
+  try_sizes<reprise_options>([](const reprise_options* options) {
+    reprise_batch* made = nullptr;
+    const auto status = reprise_batch_create(options, 2, &made, nullptr);
+    reprise_batch_destroy(made);
     return status;
   });
   try_sizes<reprise_capabilities>([&](const reprise_capabilities* can) { return begin(text, 3, can); });

@@ -24,6 +24,7 @@ struct CCallsCoverage {
   std::size_t calls = 0;
   std::array<std::size_t, REPRISE_INTERNAL + 1> statuses{};
   std::size_t drafted = 0;   ///< tokens in drafts of followers and sessions
+  std::size_t shared = 0;    ///< tokens in drafts of batches
   std::size_t accepted = 0;  ///< tokens, in sessions
   std::size_t trees = 0;     ///< committed passes with a draft that is not a chain
   std::size_t restored = 0;  ///< commits that restore a state
@@ -37,16 +38,19 @@ class CCallsRun {
   explicit CCallsRun(Choices& choices) : choices_(choices), history_(choices_) {
     for (auto& session : sessions_) session.emplace(options());
     follower_.emplace(options());
+    batch_.emplace(options(), slots_.size());
   }
 
   std::string run(std::size_t calls, CCallsCoverage& coverage) {
     coverage_ = &coverage;
     for (std::size_t i = 0; i < calls && fault_.empty(); ++i) {
       const std::size_t kind = choices_.below(100);
-      if (kind < 60)
+      if (kind < 50)
         call_session(*sessions_[choices_.below(sessions_.size())]);
-      else if (kind < 85)
+      else if (kind < 70)
         call_follower();
+      else if (kind < 85)
+        call_batch();
       else
         call_history();
     }
@@ -105,7 +109,7 @@ class CCallsRun {
     return made;
   }
 
-  // Followers and sessions.
+  // Followers, batches and sessions.
 
   template <class Write>
   void compare_statistics(const char* what, const Statistics& statistics, Write write, const reprise_error* error) {
@@ -120,7 +124,7 @@ class CCallsRun {
     expect(what, text.empty() || text.c_str() == (fits ? wanted : std::string()));
   }
   template <class Save>
-  void compare_costs(const char* what, const Speculator& session, Save save, const reprise_error* error) {
+  void compare_costs(const char* what, const CostPrior& prior, Save save, const reprise_error* error) {
     std::size_t needed = 7;
     std::vector<std::byte> bytes(1000);
     if (one_in(4)) {
@@ -129,7 +133,6 @@ class CCallsRun {
       expect(what, status, REPRISE_INVALID_ARGUMENT, error);
       return expect(what, needed == 0);
     }
-    const CostPrior prior = session.control().learned().prior();
     std::vector<std::byte> wanted(snapshot_bytes({cost_bytes(prior, c_engine)}));
     SnapshotWriter writer(wanted, 0);
     expect(what, save_costs(prior, c_engine, writer).has_value() && writer.finish().has_value());
@@ -164,7 +167,7 @@ class CCallsRun {
             error);
       case 3:
         return compare_costs(
-            "follower_save_costs", pair.cpp.session(),
+            "follower_save_costs", pair.cpp.session().control().learned().prior(),
             [&](const char* name, void* bytes, std::size_t room, std::size_t* needed) {
               return reprise_follower_save_costs(pair.handle, name, bytes, room, needed);
             },
@@ -176,48 +179,135 @@ class CCallsRun {
     }
   }
   void draft_badly(CFollowerPair& pair) {
-    const reprise_token* draft = text_.data();
+    const Tokens& text = text_.ids;
+    const reprise_token* draft = text.data();
     std::size_t drafted = 7;
     const std::size_t kind = choices_.below(4);
     const auto status =
-        reprise_follower_draft(pair.handle, kind == 0 ? nullptr : text_.data(), kind == 1 ? SIZE_MAX : text_.size() + 1,
+        reprise_follower_draft(pair.handle, kind == 0 ? nullptr : text.data(), kind == 1 ? SIZE_MAX : text.size() + 1,
                                9, kind == 2 ? -1 : 0, 0, kind == 3 ? nullptr : &draft, &drafted);
     expect("follower_draft", status, REPRISE_INVALID_ARGUMENT, reprise_follower_error(pair.handle));
     expect("follower_draft", (kind == 3 || draft == nullptr) && drafted == 0);
   }
   void draft(CFollowerPair& pair) {
-    edit_text();
-    const reprise_token* draft = text_.data();
+    edit(text_);
+    const Tokens& text = text_.ids;
+    const reprise_token* draft = text.data();
     std::size_t drafted = 7;
     const std::size_t most = number(20);
     now_ += static_cast<std::int64_t>(choices_.below(3'000'000));
     const std::int64_t now = one_in(4) ? 0 : now_;
     const std::uint64_t conversation = conversations_ ? 1 + choices_.below(12) / 11 : 0;
     const auto wanted =
-        pair.cpp.draft(text_, most, now == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(now)),
+        pair.cpp.draft(text, most, now == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(now)),
                        conversation == 0 ? std::nullopt : std::optional(conversation));
     const auto status =
-        reprise_follower_draft(pair.handle, text_.data(), text_.size(), most, now, conversation, &draft, &drafted);
+        reprise_follower_draft(pair.handle, text.data(), text.size(), most, now, conversation, &draft, &drafted);
     expect("follower_draft", status, status_of(wanted), reprise_follower_error(pair.handle));
     const TokenSpan tokens = wanted ? *wanted : TokenSpan();
     expect("follower_draft", wanted.has_value() || draft == nullptr);
     expect("follower_draft", std::equal(tokens.begin(), tokens.end(), draft, draft + drafted));
     if (!fault_.empty()) return;
-    last_draft_.assign(tokens.begin(), tokens.end());
+    text_.draft.assign(tokens.begin(), tokens.end());
     coverage_->drafted += drafted;
   }
-  /// Changes the text of the follower as an engine would, or in any other way.
-  void edit_text() {
+  /// The text of a follower or of a slot, and its last draft.
+  struct Text {
+    Tokens ids;
+    Tokens draft;
+  };
+  /// Changes a text as an engine would, or in any other way.
+  void edit(Text& text) {
+    Tokens& ids = text.ids;
     const std::size_t how = choices_.below(24);
-    if (how == 23) text_ = tokens(60);
-    if (how == 22) text_.resize(choices_.below(text_.size() + 1));
-    if (how == 21 && !text_.empty()) text_[choices_.below(text_.size())] = token();
+    if (how == 23) ids = tokens(60);
+    if (how == 22) ids.resize(choices_.below(ids.size() + 1));
+    if (how == 21 && !ids.empty()) ids[choices_.below(ids.size())] = token();
     if (how == 20) conversations_ = !conversations_;
-    if (how >= 18 || text_.size() > 400) return;
-    const std::size_t accepted = choices_.below(last_draft_.size() + 1);
-    text_.insert(text_.end(), last_draft_.begin(), last_draft_.begin() + static_cast<std::ptrdiff_t>(accepted));
+    if (how >= 18 || ids.size() > 400) return;
+    const std::size_t accepted = choices_.below(text.draft.size() + 1);
+    ids.insert(ids.end(), text.draft.begin(), text.draft.begin() + static_cast<std::ptrdiff_t>(accepted));
     for (std::size_t more = how == 17 ? 3 : 1; more > 0; --more)
-      text_.push_back(text_.size() > 4 && !one_in(4) ? text_[text_.size() - 4] : token());
+      ids.push_back(ids.size() > 4 && !one_in(4) ? ids[ids.size() - 4] : token());
+  }
+
+  void call_batch() {
+    CBatchPair& pair = *batch_;
+    const reprise_error* const error = reprise_batch_error(pair.handle);
+    const std::size_t slot = choices_.below(slots_.size() + 1);
+    const reprise_status known = slot < slots_.size() ? REPRISE_OK : REPRISE_INVALID_ARGUMENT;
+    switch (choices_.below(20)) {
+      case 0:
+        if (one_in(4)) batch_.emplace(options(), slots_.size());
+        return;
+      case 1:
+        pair.cpp.forget(slot);
+        return expect("batch_forget", reprise_batch_forget(pair.handle, slot), known, error);
+      case 2:
+        if (known == REPRISE_OK)
+          compare_statistics(
+              "batch_statistics", pair.cpp.statistics(slot),
+              [&](char* text, std::size_t room, std::size_t* needed) {
+                return reprise_batch_statistics(pair.handle, slot, text, room, needed);
+              },
+              error);
+        return;
+      case 3:
+        return compare_costs(
+            "batch_save_costs", pair.cpp.planner().learned(1).prior(),
+            [&](const char* name, void* bytes, std::size_t room, std::size_t* needed) {
+              return reprise_batch_save_costs(pair.handle, name, bytes, room, needed);
+            },
+            error);
+      case 4:
+      case 5:
+        return report_top_k(pair, slot);
+      case 6:
+        pair.cpp.ran(slot * 3);
+        return expect("batch_ran", reprise_batch_ran(pair.handle, slot * 3), REPRISE_OK, error);
+      case 7:
+        return std::swap(slots_[0], slots_[slot % slots_.size()]);  // a request goes on in another slot
+      default:
+        return draft(pair);
+    }
+  }
+  void report_top_k(CBatchPair& pair, std::size_t slot) {
+    const Tokens likeliest = tokens(12);
+    const std::size_t row = choices_.below(4);
+    const auto status = reprise_batch_report_top_k(pair.handle, slot, row, likeliest.data(), likeliest.size());
+    const auto wanted = slot < slots_.size() ? status_of(pair.cpp.report_top_k(slot, row, likeliest))
+                                             : reprise_status{REPRISE_INVALID_ARGUMENT};
+    expect("batch_report_top_k", status, wanted, reprise_batch_error(pair.handle));
+  }
+  void draft(CBatchPair& pair) {
+    std::vector<FollowedSlot> in_cpp;
+    std::vector<reprise_slot> in_c;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (one_in(4)) continue;
+      edit(slots_[i]);
+      const std::size_t slot = one_in(40) ? choices_.below(slots_.size() + 1) : i;  // unknown, or perhaps twice
+      const std::size_t most = number(20);
+      const std::uint64_t conversation = conversations_ ? 1 + choices_.below(12) / 11 : 0;
+      const Tokens& ids = slots_[i].ids;
+      in_cpp.push_back({slot, ids, most, conversation == 0 ? std::nullopt : std::optional(conversation)});
+      in_c.push_back({slot, ids.data(), ids.size(), most, conversation, ids.data(), 7});
+    }
+    now_ += static_cast<std::int64_t>(choices_.below(3'000'000));
+    const std::int64_t now = one_in(4) ? 0 : now_;
+    const auto wanted = pair.cpp.draft(in_cpp, now == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(now)));
+    const auto status = reprise_batch_draft(pair.handle, in_c.data(), in_c.size(), now);
+    expect("batch_draft", status, status_of(wanted), reprise_batch_error(pair.handle));
+    for (std::size_t i = 0; i < in_c.size() && fault_.empty(); ++i) {
+      const reprise_slot& slot = in_c[i];
+      if (!wanted) {
+        expect("batch_draft", slot.draft == nullptr && slot.drafted == 0);
+        continue;
+      }
+      const TokenSpan tokens = (*wanted)[i];
+      expect("batch_draft", std::equal(tokens.begin(), tokens.end(), slot.draft, slot.draft + slot.drafted));
+      slots_[slot.slot].draft.assign(tokens.begin(), tokens.end());
+      coverage_->shared += tokens.size();
+    }
   }
 
   void call_session(CSessionPair& pair) {
@@ -252,7 +342,7 @@ class CCallsRun {
             error);
       case 11:
         return compare_costs(
-            "session_save_costs", pair.cpp,
+            "session_save_costs", pair.cpp.control().learned().prior(),
             [&](const char* name, void* bytes, std::size_t room, std::size_t* needed) {
               return reprise_session_save_costs(pair.handle, name, bytes, room, needed);
             },
@@ -483,7 +573,7 @@ class CCallsRun {
     reprise_history* const handle = history_.handle;
     const reprise_error* const error = reprise_history_error(handle);
     const std::uint64_t name = choices_.below(4);
-    switch (choices_.below(8)) {
+    switch (choices_.below(9)) {
       case 0:
         history_.store.remove(name);
         return expect("history_remove", reprise_history_remove(handle, name), REPRISE_OK, error);
@@ -498,6 +588,11 @@ class CCallsRun {
       case 3:
         history_.calibration = follower_->cpp.session().strategy().calibration();
         return expect("learn_from_follower", reprise_history_learn_from_follower(handle, follower_->handle), REPRISE_OK,
+                      error);
+      case 8:
+        history_.calibration = batch_->cpp.strategy(name % slots_.size()).calibration();
+        return expect("learn_from_batch",
+                      reprise_history_learn_from_batch(handle, batch_->handle, name % slots_.size()), REPRISE_OK,
                       error);
       case 4:
         return save_history();
@@ -551,8 +646,9 @@ class CCallsRun {
   CHistoryPair history_;
   std::array<std::optional<CSessionPair>, 2> sessions_;
   std::optional<CFollowerPair> follower_;
-  Tokens text_;        // of the follower
-  Tokens last_draft_;  // of the follower
+  std::optional<CBatchPair> batch_;
+  Text text_;                  // of the follower
+  std::array<Text, 3> slots_;  // of the batch
   bool conversations_ = false;
   std::int64_t now_ = 1;
   std::vector<std::byte> saved_costs_;

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/batch/batch_follower.hpp"
 #include "reprise/c/reprise.h"
+#include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/table_snapshots.hpp"
@@ -130,7 +132,7 @@ struct CHistoryPair {
   CalibrationState calibration;
 };
 
-/// Options of a follower or a session, for C and for C++.
+/// Options of a follower, a batch or a session, for C and for C++.
 struct CPairOptions {
   CHistoryPair* history = nullptr;
   std::size_t max_draft_nodes = 0;
@@ -144,11 +146,23 @@ struct CPairOptions {
     if (curve == 2) return *CostCurve::from_points(std::array{CostPoint{1, 0, 1, 100}, CostPoint{1, 0, 9, 180}});
     return std::nullopt;
   }
+  [[nodiscard]] CostPrior prior() const { return *load_costs(*SnapshotReader::open(saved_costs, 0), c_engine); }
   [[nodiscard]] Speculator in_cpp() const {
     CostOptions costs;
     costs.curve = curve_of();
     if (max_draft_nodes != 0) costs.max_nodes = max_draft_nodes;
-    if (!saved_costs.empty()) costs.prior = *load_costs(*SnapshotReader::open(saved_costs, 0), c_engine);
+    if (!saved_costs.empty()) costs.prior = prior();
+    return Speculator(drafter(), std::move(costs));
+  }
+  [[nodiscard]] BatchFollower<NgramDrafter<>> batch_in_cpp(std::size_t slots) const {
+    BatchOptions batch;
+    batch.curve = curve_of();
+    if (max_draft_nodes != 0) batch.max_nodes = max_draft_nodes;
+    auto made = BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(drafter()), std::move(batch)).value();
+    if (!saved_costs.empty()) made.planner().assume(1, prior());
+    return made;
+  }
+  [[nodiscard]] NgramOptions drafter() const {
     NgramOptions drafter;
     if (key != 0) drafter.key = key;
     if (max_bytes != 0) drafter.max_bytes = max_bytes;
@@ -157,7 +171,7 @@ struct CPairOptions {
       if (history->counts.lines() != 0) drafter.next_tokens = &history->counts;
       drafter.prior = history->calibration;
     }
-    return Speculator(drafter, std::move(costs));
+    return drafter;
   }
   /// Calls create(options), which copies the curve.
   template <class Create>
@@ -192,6 +206,19 @@ struct CFollowerPair {
 
   reprise_follower* handle = nullptr;
   Follower<Speculator> cpp;
+};
+
+struct CBatchPair {
+  CBatchPair(const CPairOptions& options, std::size_t slots) : cpp(options.batch_in_cpp(slots)) {
+    options.in_c(
+        [&](const reprise_options* in) { static_cast<void>(reprise_batch_create(in, slots, &handle, nullptr)); });
+  }
+  CBatchPair(const CBatchPair&) = delete;
+  CBatchPair& operator=(const CBatchPair&) = delete;
+  ~CBatchPair() { reprise_batch_destroy(handle); }
+
+  reprise_batch* handle = nullptr;
+  BatchFollower<NgramDrafter<>> cpp;
 };
 
 struct CSessionPair {

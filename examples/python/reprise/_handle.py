@@ -45,8 +45,8 @@ class Owner:
         self._lock = threading.Lock()
         self._closed = False
 
-    def _create(self, options: Any, owners: Sequence[Owner] = ()) -> None:
-        """Creates the handle. `owners`: the objects that the options refer to."""
+    def _create(self, options: Any, owners: Sequence[Owner] = (), *more: Any) -> None:
+        """Creates the handle. `owners`: the objects that the options refer to. `more`: arguments after the options."""
         pointer, described = ctypes.c_void_p(), _library.LibraryError()
         create = getattr(_library.library, f"reprise_{self._kind}_create")
         with contextlib.ExitStack() as used:
@@ -54,7 +54,7 @@ class Owner:
                 used.enter_context(owner._lock)
                 if owner._closed:
                     raise OrderError(f"{type(owner).__name__}: it has been closed")
-            status = create(ctypes.byref(options), ctypes.byref(pointer), ctypes.byref(described))
+            status = create(ctypes.byref(options), *more, ctypes.byref(pointer), ctypes.byref(described))
             if status != _library.OK:
                 raise error(status, described, type(self).__name__)
             self._own(pointer.value or 0, next((owner._handle for owner in owners if owner._kind == "history"), None))

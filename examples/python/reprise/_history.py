@@ -11,6 +11,7 @@ from ._arrays import address, tokens, whole
 from ._handle import Owner
 
 if TYPE_CHECKING:
+    from ._batch import BatchDrafter
     from ._drafter import Drafter
     from ._session import Session
 
@@ -62,17 +63,18 @@ class History(Owner):
         """Removes everything."""
         self._call("clear")
 
-    def learn(self, source: Drafter | Session) -> None:
-        """Takes over what a drafter or a session has learned about the model's acceptances.
+    def learn(self, source: Drafter | BatchDrafter | Session, slot: int = 0) -> None:
+        """Takes over what a drafter, one slot of a batch or a session has learned about the model's acceptances.
 
         Drafters and sessions that are created later with this history begin with it.
         """
         kind = getattr(source, "_kind", "")
-        if kind not in ("follower", "session"):
+        if kind not in ("follower", "batch", "session"):
             raise TypeError(f"source: must be a Drafter or a Session, but is of the type {type(source).__name__}")
+        slots = (whole(slot, "slot"),) if kind == "batch" else ()
         source._enter()
         try:
-            self._call(f"learn_from_{kind}", source._handle.pointer)
+            self._call(f"learn_from_{kind}", source._handle.pointer, *slots)
         finally:
             source._lock.release()
 

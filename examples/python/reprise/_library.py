@@ -62,6 +62,20 @@ class Options(Structure):
     ]
 
 
+class Slot(Structure):
+    """reprise_slot"""
+
+    _fields_ = [
+        ("slot", c_size_t),
+        ("ids", c_void_p),
+        ("count", c_size_t),
+        ("most", c_size_t),
+        ("conversation", c_uint64),
+        ("draft", c_void_p),
+        ("drafted", c_size_t),
+    ]
+
+
 class Capabilities(Structure):
     """reprise_capabilities"""
 
@@ -143,6 +157,7 @@ STRUCTS: dict[str, type[Structure]] = {
     "reprise_cost_point": CostPoint,
     "reprise_history_options": HistoryOptions,
     "reprise_options": Options,
+    "reprise_slot": Slot,
     "reprise_capabilities": Capabilities,
     "reprise_limits": Limits,
     "reprise_pass": Pass,
@@ -175,6 +190,7 @@ FUNCTIONS = {
     "reprise_history_remove": "ipu",
     "reprise_history_clear": "ip",
     "reprise_history_learn_from_follower": "ipp",
+    "reprise_history_learn_from_batch": "ippz",
     "reprise_history_learn_from_session": "ipp",
     "reprise_history_save": "ipupzp",
     "reprise_history_load": "ipupz",
@@ -186,6 +202,15 @@ FUNCTIONS = {
     "reprise_follower_statistics": "ippzp",
     "reprise_follower_save_costs": "ipspzp",
     "reprise_follower_error": "ep",
+    "reprise_batch_create": "ipzpe",
+    "reprise_batch_destroy": "vp",
+    "reprise_batch_draft": "ippzl",
+    "reprise_batch_ran": "ipz",
+    "reprise_batch_report_top_k": "ipzzpz",
+    "reprise_batch_forget": "ipz",
+    "reprise_batch_statistics": "ipzpzp",
+    "reprise_batch_save_costs": "ipspzp",
+    "reprise_batch_error": "ep",
     "reprise_session_create": "ippe",
     "reprise_session_fork": "ipp",
     "reprise_session_destroy": "vp",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that drafters and sessions share."""
+"""The options that drafters, batches and sessions share."""
 
 from __future__ import annotations
 

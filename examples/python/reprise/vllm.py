@@ -6,27 +6,28 @@ from __future__ import annotations
 import warnings
 from typing import Any, ClassVar
 
-from ._drafter import Drafter
+from ._batch import BatchDrafter
 
 
 class Proposer:
     """Drafts for all rows of a batch. vLLM creates it; make a subclass to change the class members.
 
-    vLLM passes no request ids, and a row can belong to another request in the next pass. So each drafter follows the
-    text of a row: the row whose text before the pass is the drafter's text. A row without such a drafter is a new
-    sequence, and nothing of the text before it is left.
+    vLLM passes no request ids, and a row can belong to another request in the next pass. So each slot of the drafter
+    follows the text of a row: the row whose text before the pass is the text of the slot. A row without such a slot is
+    a new sequence in a free slot, where nothing of the text before it is left.
     """
 
-    #: Drafted tokens of a pass, all rows together. With more rows, each row has a smaller share.
-    budget: ClassVar[int] = 64
-    #: Options of Drafter.
+    #: Options of BatchDrafter.
     options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, vllm_config: Any) -> None:
         self.most = int(vllm_config.speculative_config.num_speculative_tokens)
         self.max_length = int(vllm_config.model_config.max_model_len)
-        self._known: dict[bytes, list[Drafter]] = {}  # by their text
-        self._free: list[Drafter] = []
+        scheduler = getattr(vllm_config, "scheduler_config", None)
+        self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **self.options)
+        self._known: dict[bytes, list[int]] = {}  # slots by their text
+        self._free = list(range(self.drafter.slots))
+        self._planned: dict[int, int] = {}  # the rows of each slot in the pass that has run
         if _samples_wrongly():
             warnings.warn(
                 "vllm: on a processor, this release samples drafted rows at random temperatures, with every drafter: "
@@ -50,19 +51,24 @@ class Proposer:
         found = [matching.pop() if (matching := known.get(ids[:before].tobytes())) else None for _, ids, before in rows]
         for left in known.values():
             self._free.extend(left)
-        # A pass that also ran prompts or other sequences is no measure of what the rows of one draft cost.
-        usual = len(sampled_token_ids) == len(rows) == 1 and None not in found
-        now = None if usual else 0
+        # Rows without a slot have run a prompt. So their pass has other rows than the planned ones, and teaches no cost.
+        others = len(sampled_token_ids) - len(rows) + found.count(None)
+        self.drafter.ran(sum(self._planned.get(slot, 1) for slot in found if slot is not None) + others)
+        texts: dict[int, Any] = {}
+        most: dict[int, int] = {}
+        owners: dict[int, int] = {}
+        for (i, ids, _), slot in zip(rows, found):
+            if slot is None:
+                if not self._free:
+                    continue
+                slot = self._free.pop()
+                self.drafter.forget(slot)
+            texts[slot], most[slot], owners[slot] = ids, min(self.most, self.max_length - len(ids) - 1), i
+            self._known.setdefault(ids.tobytes(), []).append(slot)
         drafts: list[list[int]] = [[] for _ in sampled_token_ids]
-        left_over = self.budget
-        for done, ((i, ids, _), drafter) in enumerate(zip(rows, found)):
-            if drafter is None:
-                drafter = self._free.pop() if self._free else Drafter(**self.options)
-                drafter.forget()
-            most = min(self.most, left_over // (len(rows) - done), self.max_length - len(ids) - 1)
-            drafts[i] = drafter.draft(ids, most, now=now).tolist()
-            left_over -= len(drafts[i])
-            self._known.setdefault(ids.tobytes(), []).append(drafter)
+        for slot, draft in self.drafter.draft(texts, most).items():
+            drafts[owners[slot]] = draft.tolist()
+        self._planned = {slot: 1 + len(drafts[i]) for slot, i in owners.items()}
         return drafts
 
 

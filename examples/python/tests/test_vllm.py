@@ -18,8 +18,9 @@ from support import next_token, plain, prompt
 MAX_LENGTH = 320
 
 
-def config(most: int = 16) -> Any:
+def config(most: int = 16, rows: int = 8) -> Any:
     return types.SimpleNamespace(
+        scheduler_config=types.SimpleNamespace(max_num_seqs=rows),
         speculative_config=types.SimpleNamespace(num_speculative_tokens=most),
         model_config=types.SimpleNamespace(max_model_len=MAX_LENGTH),
     )
@@ -124,19 +125,19 @@ class Proposers(unittest.TestCase):
             runner.run()
             for seed, request in enumerate(requests, 1):
                 self.assertEqual(request.output, plain(prompt(seed, 50 + seed), request.count), seed)
-            self.assertLessEqual(len(runner.proposer._free), 8)
+            self.assertEqual(runner.proposer.drafter.slots, 8)
 
-    def test_a_moved_row_keeps_its_drafter(self) -> None:
+    def test_a_moved_row_keeps_its_slot(self) -> None:
         runner = Runner(Proposer(config()))
         short, long = Request(prompt(1), 10), Request(prompt(2), 150)
         runner.rows = [short, long]
         while not short.done:
             runner.step()
         self.assertEqual(runner.rows, [long])
-        drafter = runner.proposer._known[np.array(long.ids, np.int32).tobytes()][0]
-        before = drafter.statistics.passes
+        [slot] = runner.proposer._known[np.array(long.ids, np.int32).tobytes()]
+        before = runner.proposer.drafter.statistics(slot).passes
         runner.step()
-        self.assertEqual(drafter.statistics.passes, before + 1)
+        self.assertEqual(runner.proposer.drafter.statistics(slot).passes, before + 1)
 
     def test_a_preempted_request(self) -> None:
         runner = Runner(Proposer(config()), chunk=32)
@@ -161,58 +162,69 @@ class Proposers(unittest.TestCase):
             request.draft = request.draft[: runner.passes % 3]
         self.assertEqual(request.output, plain(prompt(1), 150))
 
-    def test_the_budget_is_shared(self) -> None:
+    def test_rows_are_shared_by_their_cost(self) -> None:
         ids = [1, 2, 3, 4, 5] * 8
-        for rows, most, wanted in ((1, 16, 16), (4, 16, 64), (8, 16, 64), (8, 4, 32), (3, 0, 0)):
-            proposer = Proposer(config(most))
-            tokens = np.array([ids] * rows, np.int32)
-            drafts = proposer.propose([[5]] * rows, np.full(rows, len(ids)), tokens)
-            self.assertEqual(sum(map(len, drafts)), wanted, (rows, most))
-            self.assertLessEqual(max(map(len, drafts)), most)
-        proposer.budget = 2  # more rows than tokens
-        proposer.most = 16
-        self.assertLessEqual(sum(map(len, proposer.propose([[5]] * 3, np.full(3, len(ids)), tokens))), 2)
+        tokens = np.array([ids] * 8, np.int32)
+
+        def drafted(row_cost: float, most: int = 16) -> list[int]:
+            class Costly(reprise.vllm.Proposer):
+                options = {"cost": reprise.CostCurve.linear(row_cost)}
+
+            return [len(draft) for draft in Costly(config(most)).propose([[5]] * 8, np.full(8, len(ids)), tokens)]
+
+        self.assertEqual(drafted(0, most=4), [4] * 8)
+        self.assertEqual(drafted(0, most=0), [0] * 8)
+        self.assertGreater(sum(drafted(0.001)), sum(drafted(0.05)))
+        self.assertEqual(sum(drafted(3)), 0)
+
+    def test_more_rows_than_slots(self) -> None:
+        ids = [1, 2, 3, 4, 5] * 8
+        proposer = Proposer(config(4, rows=2))
+        tokens = np.array([ids] * 3, np.int32)
+        for _ in range(2):
+            drafts = proposer.propose([[5]] * 3, np.full(3, len(ids)), tokens)
+            self.assertEqual(sorted(map(len, drafts)), [0, 4, 4])
+
+    def test_without_a_number_of_rows(self) -> None:
+        without = config()
+        del without.scheduler_config
+        self.assertEqual(Proposer(without).drafter.slots, 64)
 
     def test_the_end_of_the_context(self) -> None:
         request = Request(prompt(1, 250), MAX_LENGTH - 250)
         Runner(Proposer(config())).run(request)
         self.assertEqual(request.output, plain(prompt(1, 250), MAX_LENGTH - 250))
 
-    def test_a_pass_with_a_prompt_teaches_no_cost(self) -> None:
-        class Measured(reprise.vllm.Proposer):
-            pass
+    def test_a_pass_with_a_part_of_a_prompt_teaches_no_cost(self) -> None:
+        now = iter(range(1, 10**12, 10**6))
 
-        runner = Runner(Measured(config()))
-        runner.rows = [Request(prompt(1), 100)]
-        for _ in range(5):
-            runner.step()
-        (drafter,) = next(iter(runner.proposer._known.values()))
-        timed = drafter.statistics.timed_passes
-        runner.rows.append(Request(prompt(2), 100))
-        runner.step()
-        self.assertEqual(drafter.statistics.timed_passes, timed)
+        class Timed(reprise.vllm.Proposer):
+            options = {"clock": lambda: next(now)}
 
+        runner = Runner(Timed(config()), chunk=20)
+        runner.rows = [Request(prompt(1), 200)]
 
-    def test_rows_of_one_template_keep_their_drafters(self) -> None:
+        def learned(steps: int) -> list[bool]:
+            """Whether each of the next passes teaches a cost."""
+            found = []
+            for _ in range(steps):
+                before = runner.proposer.drafter.save_costs("toy")
+                runner.step()
+                found.append(runner.proposer.drafter.save_costs("toy") != before)
+            return found
+
+        self.assertIn(True, learned(12))
+        runner.rows.append(Request(prompt(2, 200), 20))
+        self.assertNotIn(True, learned(8))
+
+    def test_rows_of_one_template_keep_their_slots(self) -> None:
         """Texts of the same length that end alike: only a field at the beginning differs."""
         runner = Runner(Proposer(config()))
         runner.rows = [Request([row, *prompt(1)], 60) for row in range(1, 5)]
         for _ in range(6):
             runner.step()
-        drafters = [drafter for known in runner.proposer._known.values() for drafter in known]
-        self.assertEqual([drafter.statistics.passes for drafter in drafters], [5] * 4)
-
-    def test_a_pass_of_several_sequences_teaches_no_cost(self) -> None:
-        class Measured(reprise.vllm.Proposer):
-            pass
-
-        runner = Runner(Measured(config()))
-        runner.rows = [Request(prompt(1), 100), Request(prompt(2), 100)]
-        for _ in range(8):
-            runner.step()
-        for known in runner.proposer._known.values():
-            self.assertEqual(known[0].statistics.timed_passes, 0)
-
+        slots = [slot for known in runner.proposer._known.values() for slot in known]
+        self.assertEqual([runner.proposer.drafter.statistics(slot).passes for slot in slots], [5] * 4)
 
 class Isolation(unittest.TestCase):
     SECRET = list(range(30, 58))

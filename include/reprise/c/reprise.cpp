@@ -45,6 +45,8 @@ reprise_status measured(Handle* handle, size_t* needed, Write write) noexcept {
   return handle->last.status(result);
 }
 
+CostPrior learned_by(const Speculator& session) noexcept { return session.control().learned().prior(); }
+
 }  // namespace
 
 const char* reprise_version(void) { return version_string.data(); }
@@ -108,6 +110,14 @@ reprise_status reprise_history_learn_from_follower(reprise_history* history, con
   return REPRISE_OK;
 }
 
+reprise_status reprise_history_learn_from_batch(reprise_history* history, const reprise_batch* batch, size_t slot) {
+  if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
+  if (batch == nullptr) return history->last.set(c::refused("the batch is null"));
+  if (const auto known = c::check_slot(*batch, slot); !known) return history->last.status(known);
+  history->calibration = batch->follower.strategy(slot).calibration();
+  return REPRISE_OK;
+}
+
 reprise_status reprise_history_learn_from_session(reprise_history* history, const reprise_session* session) {
   if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
   if (session == nullptr) return history->last.set(c::refused("the session is null"));
@@ -168,12 +178,69 @@ reprise_status reprise_follower_statistics(reprise_follower* follower, char* buf
 
 reprise_status reprise_follower_save_costs(reprise_follower* follower, const char* engine, void* buffer, size_t room,
                                            size_t* needed) {
-  return measured(follower, needed,
-                  [&] { return c::save_costs_of(follower->follower.session(), engine, buffer, room, *needed); });
+  return measured(follower, needed, [&] {
+    return c::save_costs_of(learned_by(follower->follower.session()), engine, buffer, room, *needed);
+  });
 }
 
 const reprise_error* reprise_follower_error(const reprise_follower* follower) {
   return follower == nullptr ? &c::null_handle : follower->last.get();
+}
+
+// Batches
+
+reprise_status reprise_batch_create(const reprise_options* options, size_t slots, reprise_batch** batch,
+                                    reprise_error* error) {
+  auto result = c::clear(batch);
+  if (result) result = c::make_batch(options, slots, *batch);
+  return c::created(error, result);
+}
+
+void reprise_batch_destroy(reprise_batch* batch) { delete batch; }
+
+reprise_status reprise_batch_draft(reprise_batch* batch, reprise_slot* slots, size_t count, int64_t now_ns) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return batch->last.status(c::draft(*batch, slots, count, now_ns));
+}
+
+reprise_status reprise_batch_ran(reprise_batch* batch, size_t rows) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  batch->follower.ran(rows);
+  return REPRISE_OK;
+}
+
+reprise_status reprise_batch_report_top_k(reprise_batch* batch, size_t slot, size_t row, const reprise_token* likeliest,
+                                          size_t count) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  const auto given = c::array_of(likeliest, count);
+  if (!given) return batch->last.status(given);
+  if (const auto known = c::check_slot(*batch, slot); !known) return batch->last.status(known);
+  return batch->last.status(batch->follower.report_top_k(slot, row, *given));
+}
+
+reprise_status reprise_batch_forget(reprise_batch* batch, size_t slot) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  const auto known = c::check_slot(*batch, slot);
+  batch->follower.forget(slot);
+  return batch->last.status(known);
+}
+
+reprise_status reprise_batch_statistics(reprise_batch* batch, size_t slot, char* buffer, size_t room, size_t* needed) {
+  return measured(batch, needed, [&]() -> Result<void> {
+    if (auto known = c::check_slot(*batch, slot); !known) return known;
+    return c::write_statistics(batch->follower.statistics(slot), buffer, room, *needed);
+  });
+}
+
+reprise_status reprise_batch_save_costs(reprise_batch* batch, const char* engine, void* buffer, size_t room,
+                                        size_t* needed) {
+  return measured(batch, needed, [&] {
+    return c::save_costs_of(batch->follower.planner().learned(1).prior(), engine, buffer, room, *needed);
+  });
+}
+
+const reprise_error* reprise_batch_error(const reprise_batch* batch) {
+  return batch == nullptr ? &c::null_handle : batch->last.get();
 }
 
 // Sessions
@@ -320,7 +387,8 @@ reprise_status reprise_session_statistics(reprise_session* session, char* buffer
 
 reprise_status reprise_session_save_costs(reprise_session* session, const char* engine, void* buffer, size_t room,
                                           size_t* needed) {
-  return measured(session, needed, [&] { return c::save_costs_of(session->session, engine, buffer, room, *needed); });
+  return measured(session, needed,
+                  [&] { return c::save_costs_of(learned_by(session->session), engine, buffer, room, *needed); });
 }
 
 const reprise_error* reprise_session_error(const reprise_session* session) {

@@ -6,10 +6,11 @@
  * Handles. Every object is an opaque handle with a create and a destroy function. A null handle is refused with
  * REPRISE_INVALID_ARGUMENT, and a destroy function ignores it.
  *
- * Structs. The caller sets `size` to the sizeof of the struct, so that later versions can add members at the end. In a
- * struct that the library reads, a member that is 0 has its default value. Of a struct that the library writes, it
- * writes the first `size` bytes, except `size`. A struct that is smaller than in the first version is refused. A larger
- * struct is accepted; the library neither reads nor writes the members that it does not know.
+ * Structs. If a struct has the member `size`, the caller sets it to the sizeof of the struct, so that later versions
+ * can add members at the end. In such a struct that the library reads, a member that is 0 has its default value. Of one
+ * that the library writes, it writes the first `size` bytes, except `size`. A struct that is smaller than in the first
+ * version is refused. A larger struct is accepted; the library neither reads nor writes the members that it does not
+ * know. Structs in arrays have no `size` and never change.
  *
  * Arrays. An array that the library returns is valid until the next call with the same handle. An array that the caller
  * passes is read during the call only. A null array is allowed if its count is 0.
@@ -19,8 +20,8 @@
  * null handle describes REPRISE_INVALID_ARGUMENT.
  *
  * Threads. A handle may be used by one thread at a time; different handles are independent. Exception: any number of
- * followers and sessions may read one history while one thread writes it. Creating a follower or a session with a
- * history counts as a use of the history, and of the curve. Learning from a handle counts as a use of that handle.
+ * followers, batches and sessions may read one history while one thread writes it. Creating one of them with a history
+ * counts as a use of the history, and of the curve. Learning from a handle counts as a use of that handle.
  *
  * There are no callbacks, no global variables, no threads, no clock and no exceptions.
  */
@@ -52,6 +53,7 @@ typedef int32_t reprise_token;
 typedef struct reprise_curve reprise_curve;       /* costs of passes that the caller knows */
 typedef struct reprise_history reprise_history;   /* text of earlier sequences */
 typedef struct reprise_follower reprise_follower; /* drafts for an engine that hands over token ids only */
+typedef struct reprise_batch reprise_batch;       /* the same for an engine that runs several sequences in each pass */
 typedef struct reprise_session reprise_session;   /* drafts for an engine that reports its passes */
 
 /* Any number of tokens, rows or bytes. */
@@ -121,7 +123,7 @@ typedef struct reprise_history_options {
 /* Creates an empty history. Allocates all of its memory. `options` may be null. */
 REPRISE_API reprise_status reprise_history_create(const reprise_history_options* options, reprise_history** history,
                                                   reprise_error* error);
-/* No follower or session may use the history any more. */
+/* No follower, batch or session may use the history any more. */
 REPRISE_API void reprise_history_destroy(reprise_history* history);
 
 /* Stores a sequence. Its first `prompt_count` tokens are the prompt. `name`: the caller's number for the sequence, for
@@ -134,10 +136,12 @@ REPRISE_API reprise_status reprise_history_remove(reprise_history* history, uint
 /* Removes everything. */
 REPRISE_API reprise_status reprise_history_clear(reprise_history* history);
 
-/* Takes over what a follower or a session has learned about the target's acceptances. Followers and sessions that are
- * created later with this history begin with it. It belongs to the same users as the text of the history. */
+/* Takes over what a follower, a slot of a batch or a session has learned about the target's acceptances. Handles that
+ * are created later with this history begin with it. It belongs to the same users as the text of the history. */
 REPRISE_API reprise_status reprise_history_learn_from_follower(reprise_history* history,
                                                                const reprise_follower* follower);
+REPRISE_API reprise_status reprise_history_learn_from_batch(reprise_history* history, const reprise_batch* batch,
+                                                            size_t slot);
 REPRISE_API reprise_status reprise_history_learn_from_session(reprise_history* history, const reprise_session* session);
 
 /* Writes a snapshot to `buffer`, and its size to `*needed`. `tokenizer`: a number that identifies the tokenizer and the
@@ -151,16 +155,16 @@ REPRISE_API reprise_status reprise_history_load(reprise_history* history, uint64
                                                 size_t count);
 REPRISE_API const reprise_error* reprise_history_error(const reprise_history* history);
 
-/* ---- Options of followers and sessions -------------------------------------------------------------------------- */
+/* ---- Options of followers, batches and sessions ----------------------------------------------------------------- */
 
 typedef struct reprise_options {
   size_t size;
   const reprise_curve* curve;     /* costs of passes, copied; null: costs are learned from the times of passes */
   const reprise_history* history; /* must outlive the handle and its forks; null: none */
-  size_t max_draft_nodes;         /* upper bound on drafted tokens in any pass, at most 64; 0: 32 */
-  size_t max_bytes;               /* upper bound on the memory of the index over the sequence; 0: no bound */
+  size_t max_draft_nodes;         /* upper bound on a sequence's drafted tokens in any pass, at most 64; 0: 32 */
+  size_t max_bytes;               /* upper bound on the memory of the index over a sequence; 0: no bound */
   uint64_t key;                   /* must be secret and random if the text is not trusted */
-  const void* saved_costs;        /* pass costs saved by an earlier follower or session; null: none */
+  const void* saved_costs;        /* pass costs saved by an earlier follower, batch or session; null: none */
   size_t saved_costs_size;        /* bytes */
   const char* engine;             /* the name under which saved_costs were saved */
 } reprise_options;
@@ -190,6 +194,45 @@ REPRISE_API reprise_status reprise_follower_statistics(reprise_follower* followe
 REPRISE_API reprise_status reprise_follower_save_costs(reprise_follower* follower, const char* engine, void* buffer,
                                                        size_t room, size_t* needed);
 REPRISE_API const reprise_error* reprise_follower_error(const reprise_follower* follower);
+
+/* ---- Batches ---------------------------------------------------------------------------------------------------- */
+
+/* A slot of the next pass. */
+typedef struct reprise_slot {
+  size_t slot;              /* below the number of slots */
+  const reprise_token* ids; /* all tokens that the engine has committed for the slot's request */
+  size_t count;
+  size_t most;                /* upper bound on the drafted tokens; 0 for a slot that must not draft */
+  uint64_t conversation;      /* as in reprise_follower_draft() */
+  const reprise_token* draft; /* result: the draft */
+  size_t drafted;             /* result: its tokens */
+} reprise_slot;
+
+/* Creates followers for the `slots` slots of an engine, 1 to 65,536. They share the rows of each pass. See
+ * batch/batch_follower.hpp. Saved costs are those of passes of one sequence. */
+REPRISE_API reprise_status reprise_batch_create(const reprise_options* options, size_t slots, reprise_batch** batch,
+                                                reprise_error* error);
+REPRISE_API void reprise_batch_destroy(reprise_batch* batch);
+
+/* Writes the draft of each of the `count` slots that decode in the next pass. `now_ns`: as in
+ * reprise_follower_draft(). REPRISE_INVALID_ARGUMENT: among others, a slot number that does not exist or occurs twice.
+ * A slot for which memory runs out gets an empty draft. */
+REPRISE_API reprise_status reprise_batch_draft(reprise_batch* batch, reprise_slot* slots, size_t count, int64_t now_ns);
+/* Adds rows that the engine has run since reprise_batch_draft(), of all kinds. Call it if a pass can have other rows
+ * than the planned ones, such as those of a prompt. */
+REPRISE_API reprise_status reprise_batch_ran(reprise_batch* batch, size_t rows);
+/* Reports the likeliest tokens of a row of a slot's part of the pass, as reprise_session_report_top_k(). A row that the
+ * pass does not have is ignored. REPRISE_NOT_PLANNED: the slot has no pass. */
+REPRISE_API reprise_status reprise_batch_report_top_k(reprise_batch* batch, size_t slot, size_t row,
+                                                      const reprise_token* likeliest, size_t count);
+/* The next ids of a slot begin a new sequence. */
+REPRISE_API reprise_status reprise_batch_forget(reprise_batch* batch, size_t slot);
+/* Like the functions of the follower. */
+REPRISE_API reprise_status reprise_batch_statistics(reprise_batch* batch, size_t slot, char* buffer, size_t room,
+                                                    size_t* needed);
+REPRISE_API reprise_status reprise_batch_save_costs(reprise_batch* batch, const char* engine, void* buffer, size_t room,
+                                                    size_t* needed);
+REPRISE_API const reprise_error* reprise_batch_error(const reprise_batch* batch);
 
 /* ---- Sessions --------------------------------------------------------------------------------------------------- */
 

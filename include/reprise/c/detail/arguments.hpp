@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -179,6 +180,13 @@ template <class T>
 /// Returns nullopt for "all tokens except the last".
 [[nodiscard]] inline std::optional<std::size_t> cached_of(std::size_t cached) noexcept {
   return cached == REPRISE_UNLIMITED ? std::nullopt : std::optional(cached);
+}
+/// Returns nullopt for 0, which means "unknown".
+[[nodiscard]] constexpr std::optional<std::uint64_t> number_of(std::uint64_t number) noexcept {
+  return number == 0 ? std::nullopt : std::optional(number);
+}
+[[nodiscard]] constexpr std::optional<std::chrono::nanoseconds> time_of(std::int64_t ns) noexcept {
+  return ns == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(ns));
 }
 /// Returns the limit, or `otherwise` if it is 0.
 [[nodiscard]] constexpr std::size_t limit_of(std::size_t limit, std::size_t otherwise = unlimited) noexcept {

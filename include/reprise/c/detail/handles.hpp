@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -11,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "reprise/batch/batch_follower.hpp"
+#include "reprise/batch/batch_plan.hpp"
 #include "reprise/c/detail/arguments.hpp"
 #include "reprise/c/reprise.h"
 #include "reprise/control/cost_control.hpp"
@@ -20,6 +21,7 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/ngram_options.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/cost_snapshot.hpp"
@@ -50,6 +52,12 @@ struct reprise_history {
 
 struct reprise_follower {
   reprise::Follower<reprise::Speculator> follower;
+  reprise::c::LastError last = {};
+};
+
+struct reprise_batch {
+  reprise::BatchFollower<reprise::NgramDrafter<>> follower;
+  reprise::Buffer<reprise::FollowedSlot> slots = {};  // scratch memory
   reprise::c::LastError last = {};
 };
 
@@ -110,29 +118,40 @@ inline constexpr std::uint64_t no_tokenizer = 0;
   return load_costs(*reader, *name);
 }
 
-/// Creates the session of a follower or a session.
-[[nodiscard]] inline Result<Speculator> speculator_of(const reprise_options* in) noexcept {
+/// What reprise_options describes, for the C++ classes.
+struct GivenOptions {
+  NgramOptions drafter;
+  CostOptions costs;
+};
+
+[[nodiscard]] inline Result<GivenOptions> given_options(const reprise_options* in) noexcept {
   const auto read = read_struct(in);
   if (!read) return read.error();
   const auto prior = saved_costs_of(*read);
   if (!prior) return prior.error();
-  CostOptions costs;
-  costs.prior = *prior;
-  costs.max_nodes = limit_of(read->max_draft_nodes, costs.max_nodes);
+  GivenOptions given;
+  given.costs.prior = *prior;
+  given.costs.max_nodes = limit_of(read->max_draft_nodes, given.costs.max_nodes);
   if (read->curve != nullptr) {
     auto curve = copy_of(read->curve->curve);
     if (!curve) return curve.error();
-    costs.curve = *std::move(curve);
+    given.costs.curve = *std::move(curve);
   }
-  NgramOptions drafter;
-  if (read->key != 0) drafter.key = read->key;
-  drafter.max_bytes = limit_of(read->max_bytes);
+  if (read->key != 0) given.drafter.key = read->key;
+  given.drafter.max_bytes = limit_of(read->max_bytes);
   if (const reprise_history* const history = read->history; history != nullptr) {
-    drafter.stores = {history->store};
-    if (history->next_tokens.lines() != 0) drafter.next_tokens = &history->next_tokens;
-    drafter.prior = history->calibration;
+    given.drafter.stores = {history->store};
+    if (history->next_tokens.lines() != 0) given.drafter.next_tokens = &history->next_tokens;
+    given.drafter.prior = history->calibration;
   }
-  return Speculator(drafter, std::move(costs));
+  return given;
+}
+
+/// Creates the session of a follower or a session.
+[[nodiscard]] inline Result<Speculator> speculator_of(const reprise_options* in) noexcept {
+  auto given = given_options(in);
+  if (!given) return given.error();
+  return Speculator(given->drafter, std::move(given->costs));
 }
 
 /// Ends a snapshot and writes the bytes that it needs to `needed`. Error: out_of_room.
@@ -144,14 +163,14 @@ inline constexpr std::uint64_t no_tokenizer = 0;
 }
 
 /// Writes learned costs as a snapshot to `room`, and the bytes needed to `needed`.
-[[nodiscard]] inline Result<void> save_costs_of(const Speculator& session, const char* engine, void* buffer,
+[[nodiscard]] inline Result<void> save_costs_of(const CostPrior& learned, const char* engine, void* buffer,
                                                 std::size_t room, std::size_t& needed) noexcept {
   const auto bytes = array_of(static_cast<std::byte*>(buffer), room);
   if (!bytes) return bytes.error();
   const auto name = name_of(engine, most_engine_name_bytes);
   if (!name) return name.error();
   SnapshotWriter writer(*bytes, no_tokenizer);
-  if (auto written = save_costs(session.control().learned().prior(), *name, writer); !written) return written;
+  if (auto written = save_costs(learned, *name, writer); !written) return written;
   return finish(writer, needed);
 }
 
@@ -243,7 +262,7 @@ inline constexpr std::uint64_t no_tokenizer = 0;
   return {};
 }
 
-// Rounds of followers and sessions
+// Followers
 
 [[nodiscard]] inline Result<TokenSpan> draft(reprise_follower& handle, const reprise_token* ids, std::size_t count,
                                              std::size_t most, std::int64_t now_ns,
@@ -251,10 +270,56 @@ inline constexpr std::uint64_t no_tokenizer = 0;
   const auto tokens = array_of(ids, count);
   if (!tokens) return tokens.error();
   if (now_ns < 0) return refused("now_ns is negative: pass 0 if the time is unknown");
-  return handle.follower.draft(*tokens, most,
-                               now_ns == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(now_ns)),
-                               conversation == 0 ? std::nullopt : std::optional(conversation));
+  return handle.follower.draft(*tokens, most, time_of(now_ns), number_of(conversation));
 }
+
+// Batches
+
+[[nodiscard]] inline Result<void> make_batch(const reprise_options* in, std::size_t slots,
+                                             reprise_batch*& made) noexcept {
+  constexpr std::size_t most = 65'536;
+  if (slots == 0 || slots > most)
+    return Error{ErrorCode::size_out_of_range, "the number of slots is not between 1 and the limit", slots, most};
+  auto given = given_options(in);
+  if (!given) return given.error();
+  BatchOptions options;
+  options.curve = std::move(given->costs.curve);
+  options.max_nodes = given->costs.max_nodes;
+  auto follower = BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(given->drafter), std::move(options));
+  if (!follower) return follower.error();
+  follower->planner().assume(1, given->costs.prior);
+  Buffer<FollowedSlot> scratch;
+  if (!scratch.reserve(slots)) return no_memory(slots * sizeof(FollowedSlot));
+  return make(made, *std::move(follower), std::move(scratch));
+}
+
+/// Writes the drafts to `slots`.
+[[nodiscard]] inline Result<void> draft(reprise_batch& handle, reprise_slot* slots, std::size_t count,
+                                        std::int64_t now_ns) noexcept {
+  const auto given = array_of(slots, count);
+  if (!given) return given.error();
+  for (reprise_slot& slot : *given) slot.draft = nullptr, slot.drafted = 0;
+  if (count > handle.follower.slots())
+    return refused("there are more slots in the pass than in the batch", count, handle.follower.slots());
+  if (now_ns < 0) return refused("now_ns is negative: pass 0 if the time is unknown");
+  handle.slots.clear();
+  for (const reprise_slot& slot : *given) {
+    const auto ids = array_of(slot.ids, slot.count);
+    if (!ids) return ids.error();
+    handle.slots.push_reserved({slot.slot, *ids, slot.most, number_of(slot.conversation)});
+  }
+  const auto drafts = handle.follower.draft({handle.slots.data(), count}, time_of(now_ns));
+  if (!drafts) return drafts.error();
+  for (std::size_t i = 0; i < count; ++i) slots[i].draft = (*drafts)[i].data(), slots[i].drafted = (*drafts)[i].size();
+  return {};
+}
+
+[[nodiscard]] inline Result<void> check_slot(const reprise_batch& handle, std::size_t slot) noexcept {
+  if (slot < handle.follower.slots()) return {};
+  return refused("the batch has no such slot", slot, handle.follower.slots());
+}
+
+// Rounds of sessions
 
 /// Sets the limits of the next round. Changes nothing if there is an error.
 [[nodiscard]] inline Result<void> set_limits(reprise_session& handle, const reprise_limits* in,
@@ -307,8 +372,7 @@ inline constexpr std::uint64_t no_tokenizer = 0;
   };
   auto decision = handle.session.resolve(handle.open->ticket, *given, ends);
   if (!decision) return decision;
-  auto done = handle.session.commit(handle.open->ticket,
-                                    pass_ns == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(pass_ns)));
+  auto done = handle.session.commit(handle.open->ticket, time_of(pass_ns));
   if (!done) return done.error();
   handle.open.reset();
   return decision;

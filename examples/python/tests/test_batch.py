@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import unittest
+
+import numpy as np
+import reprise
+from support import next_token, plain, prompt
+
+CHEAP = reprise.CostCurve.linear(0.01)
+REPEATED = [1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3]
+
+
+class Batches(unittest.TestCase):
+    def test_each_slot_has_its_own_draft(self) -> None:
+        batch = reprise.BatchDrafter(3, cost=CHEAP)
+        other = [token + 100 for token in REPEATED]
+        drafts = batch.draft({2: np.array(REPEATED, np.int32), 0: other}, most={2: 5, 0: 2})
+        self.assertEqual({slot: draft.tolist() for slot, draft in drafts.items()}, {2: [4, 5, 6, 7, 8], 0: [104, 105]})
+        self.assertEqual(drafts[2].dtype, np.int32)
+        kept = drafts[2].tolist()
+        batch.draft({2: [*REPEATED, 4, 9]})
+        self.assertEqual(drafts[2].tolist(), kept, "a draft is a copy")
+        self.assertEqual(batch.draft({}), {})
+        self.assertEqual(batch.draft({1: REPEATED}, most=0)[1].size, 0)
+
+    def test_requests_that_begin_end_and_move(self) -> None:
+        batch = reprise.BatchDrafter(4, cost=CHEAP)
+        waiting = [prompt(seed, 40 + seed) for seed in range(1, 9)]
+        running: dict[int, tuple[list[int], list[int]]] = {}  # prompt and text, by slot
+        passes = 0
+        while waiting or running:
+            for slot in range(4):
+                if waiting and slot not in running and passes % 3 == 0:
+                    start = waiting.pop()
+                    running[slot] = (start, list(start))
+            if passes % 20 == 19 and 0 in running and 3 in running:
+                running[0], running[3] = running[3], running[0]
+            drafts = batch.draft({slot: text for slot, (_, text) in running.items()})
+            passes += 1
+            for slot, draft in drafts.items():
+                start, text = running[slot]
+                for token in [*draft.tolist(), None]:
+                    text.append(next_token(text))
+                    if text[-1] != token:
+                        break
+                if len(text) >= len(start) + 100:
+                    self.assertEqual(text, [*start, *plain(start, len(text) - len(start))])
+                    del running[slot]
+        self.assertLess(passes, 150)  # 200 or more without drafts
+        counts = [batch.statistics(slot) for slot in range(batch.slots)]
+        self.assertGreater(sum(count.accepted for count in counts), 200)
+        self.assertEqual(counts[0].timed_passes, 0)
+
+    def test_text_of_another_request_is_gone(self) -> None:
+        secret = [*REPEATED, *range(500, 520), 1, 2, 3, *range(500, 520)]
+        for conversations, seen in ((None, False), ({0: 7}, True)):
+            batch = reprise.BatchDrafter(1, cost=CHEAP)
+            batch.draft({0: secret}, conversations=conversations)
+            draft = batch.draft({0: [60, 500, 501, 502]}, conversations=conversations)[0].tolist()
+            self.assertEqual(503 in draft, seen)
+            batch.forget(0)
+            self.assertNotIn(503, batch.draft({0: [60, 500, 501, 502]}, conversations=conversations)[0].tolist())
+
+    def test_costs_are_learned_from_planned_passes_and_kept(self) -> None:
+        for others in (0, 5):
+            batch = reprise.BatchDrafter(2)
+            fresh, text = batch.save_costs("toy"), list(REPEATED)
+            for time in range(1, 20):
+                draft = batch.draft({1: text}, now=time * 10**6)[1].tolist()
+                batch.ran(1 + len(draft))
+                batch.ran(others)  # rows of a prompt, say
+                text = (REPEATED * 9)[: len(text) + len(draft) + 1]
+            saved = batch.save_costs("toy")
+            self.assertEqual(saved != fresh, others == 0)
+        reprise.Drafter(saved_costs=saved, engine="toy")
+        self.assertEqual(reprise.BatchDrafter(2, saved_costs=saved, engine="toy").save_costs("toy"), saved)
+
+    def test_a_history_learns_from_a_slot(self) -> None:
+        history = reprise.History()
+        batch = reprise.BatchDrafter(2, history=history)
+        history.learn(batch, slot=1)
+        with self.assertRaisesRegex(reprise.ArgumentError, "no such slot"):
+            history.learn(batch, slot=2)
+
+    def test_refusals(self) -> None:
+        batch = reprise.BatchDrafter(2)
+        for slots, kind in ((0, ValueError), (65537, ValueError), (1.5, TypeError)):
+            with self.subTest(slots=slots), self.assertRaisesRegex(kind, "^slots: "):
+                reprise.BatchDrafter(slots)  # type: ignore[arg-type]
+        for arguments, kind, sentence in (
+            ({"ids": {2: [1]}}, ValueError, "^slot: must be 1 or less"),
+            ({"ids": {-1: [1]}}, ValueError, "^slot: "),
+            ({"ids": {0: []}}, ValueError, "^ids: .*empty"),
+            ({"ids": {0: [1.5]}}, TypeError, r"^ids\[0\]: "),
+            ({"ids": {0: [1]}, "most": -1}, ValueError, "^most: "),
+            ({"ids": {0: [1]}, "now": -1}, ValueError, "^now: "),
+            ({"ids": {0: [1]}, "conversations": {0: 0}}, ValueError, "^conversations: "),
+        ):
+            with self.subTest(**arguments), self.assertRaisesRegex(kind, sentence):
+                batch.draft(**arguments)
+        for call in (lambda: batch.forget(2), lambda: batch.statistics(2)):
+            with self.assertRaisesRegex(reprise.ArgumentError, "^slot: "):
+                call()
+        batch.close()
+        with self.assertRaisesRegex(reprise.OrderError, "BatchDrafter: it has been closed"):
+            batch.ran(1)
+
+
+if __name__ == "__main__":
+    unittest.main()
