@@ -90,6 +90,7 @@ TEST(SpeculatorWith, ControlsAnyStrategy) {
   EXPECT_GE(play(both, text, 500, cost).speedup, 0.9 * play(alone, text, 500, cost).speedup);
   EXPECT_TRUE(both.control().options().calibrated);
   EXPECT_FALSE(wrong.control().options().calibrated);
+  EXPECT_TRUE((Session<NgramDrafter<>, CostControl>().control().options().calibrated)) << "cannot be forgotten";
 }
 
 TEST(Speculator, NeverLosesWhateverTheText) {

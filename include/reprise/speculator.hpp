@@ -32,9 +32,8 @@ class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
 
   Speculator() : Speculator(NgramOptions(), CostOptions()) {}
   explicit Speculator(CostCurve curve) : Speculator(NgramOptions(), CostOptions{.curve = std::move(curve)}) {}
-  /// Sets `cost.calibrated`, because the drafter's probabilities are calibrated.
   explicit Speculator(const NgramOptions& drafter, CostOptions cost = {})
-      : Base(NgramDrafter<RollingHashIndex>(drafter), CostControl(calibrated(std::move(cost)))) {}
+      : Base(NgramDrafter<RollingHashIndex>(drafter), CostControl(std::move(cost))) {}
 
   /// Returns a second Speculator that continues from the committed state of this one. Errors: not_begun, out_of_memory.
   [[nodiscard]] Result<Speculator> fork() const {
@@ -45,20 +44,15 @@ class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
 
  private:
   explicit Speculator(Base&& session) noexcept : Base(std::move(session)) {}
-  static CostOptions calibrated(CostOptions cost) noexcept {
-    cost.calibrated = true;
-    return cost;
-  }
 };
 
 /// Returns a session of another strategy under the control of a Speculator, which sends only drafts that pay off. A
-/// Session without a control sends every draft. Sets `cost.calibrated` if the strategy is a CalibratedStrategy.
+/// Session without a control sends every draft.
 ///
 ///   auto session = speculator_with(MyDrafter());
 ///   auto both = speculator_with(UnionDrafter{NgramDrafter<>(), MyDrafter()});
 template <DraftStrategy Strategy>
 [[nodiscard]] Session<Strategy, CostControl> speculator_with(Strategy strategy, CostOptions cost = {}) {
-  cost.calibrated = cost.calibrated || CalibratedStrategy<Strategy>;
   return Session<Strategy, CostControl>(std::move(strategy), CostControl(std::move(cost)));
 }
 

@@ -33,7 +33,9 @@ struct CostOptions {
   Cost drafting = 0;  ///< cost of asking the strategy for a draft, in plain passes
   /// Upper bound on the drafted rows of a pass. Values above CostControl::most_nodes have no effect.
   std::size_t max_nodes = 32;
-  bool calibrated = false;  ///< true: the strategy's probabilities are used as they are, without calibration
+  /// True: the strategy's probabilities are used as they are, without calibration. A Session sets it for each strategy
+  /// that is a CalibratedStrategy.
+  bool calibrated = false;
   /// The loss budget of one engine and one tenant, shared by the controls of all their sequences. It must outlive the
   /// control. Null: the control has a budget of its own, for all sequences that it controls one after the other.
   LossBudget* loss_budget = nullptr;
@@ -94,6 +96,11 @@ class CostControl {
     with_policy([&](const auto& policy) { costs_.read(policy, PassShape(), options_.max_nodes); });
   }
 
+  /// Sets CostOptions::calibrated. Call it before any pass.
+  void trust_probabilities() noexcept {
+    if (!options_.calibrated) losses_ = detail::LossAccount(LossBudget(), options_.loss_budget);
+    options_.calibrated = true;
+  }
   void begin() noexcept {
     throughput_ = {};
     losses_.close();

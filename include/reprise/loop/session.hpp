@@ -57,8 +57,12 @@ class Session {
   /// `max_draft_nodes`: upper bound on the nodes of a draft. A pass may have up to as many pad rows in addition.
   explicit Session(Strategy strategy, std::size_t max_draft_nodes = 64) requires std::default_initializable<Control>
       : Session(std::move(strategy), Control(), max_draft_nodes) {}
+  /// If the strategy is a CalibratedStrategy, calls the control's optional trust_probabilities().
   Session(Strategy strategy, Control control, std::size_t max_draft_nodes = 64)
-      : strategy_(std::move(strategy)), control_(std::move(control)), max_draft_nodes_(max_draft_nodes) {}
+      : strategy_(std::move(strategy)), control_(std::move(control)), max_draft_nodes_(max_draft_nodes) {
+    if constexpr (CalibratedStrategy<Strategy> && requires { control_.trust_probabilities(); })
+      control_.trust_probabilities();
+  }
   // Not a default argument: clang 14 checks it even if the strategy has no default constructor.
   Session() requires std::default_initializable<Strategy> && std::default_initializable<Control>
       : Session(Strategy(), Control()) {}
