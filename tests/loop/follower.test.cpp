@@ -66,6 +66,22 @@ TEST(Follower, InTheSameConversationReplacedTextStaysEvidence) {
       << "another conversation begins without evidence";
 }
 
+TEST(Follower, TheNextRequestHasTheStrategyAndTheCalibrationThatWereGivenForIt) {
+  auto follower = told();
+  Tokens ids = counting(30);
+  const Tokens draft = drafted(follower, ids);
+  ids.insert(ids.end(), draft.begin(), draft.end());
+  static_cast<void>(drafted(follower, ids));
+  NgramDrafter<> next;
+  next.assume(follower.session().strategy().calibration());
+  EXPECT_NE(next.calibration(), follower.session().strategy().calibration()) << "only the next begin() uses it";
+  follower.assign(next);
+  EXPECT_TRUE(follower.context().empty());
+  static_cast<void>(drafted(follower, {1, 2}));
+  EXPECT_EQ(follower.session().strategy().calibration(), next.options().prior);
+  EXPECT_EQ(follower.statistics().passes, 1U) << "the counts go on";
+}
+
 TEST(Follower, DraftsChainsEvenIfTheSessionWasBegunWithTrees) {
   Speculator session(CostCurve::linear(0.0));
   const Tokens ids = {1, 2, 3, 1, 2, 4, 1, 2, 3, 1, 2, 4, 1, 2};

@@ -37,6 +37,9 @@ TEST(BatchFollowerProperty, RandomHistoriesMeetEveryEvent) {
   EXPECT_GT(all.cancelled, 1000U);
   EXPECT_GT(all.shared, 2000U);
   EXPECT_GT(all.timed, 500U);
+  EXPECT_GT(all.assigned, 500U);
+  EXPECT_GT(all.truncated, 100U);
+  EXPECT_GT(all.edited, 100U);
 }
 
 TEST(BatchFollower, RefusesWhatIsWrongBeforeAnythingChanges) {
@@ -55,10 +58,27 @@ TEST(BatchFollower, RefusesWhatIsWrongBeforeAnythingChanges) {
   EXPECT_TRUE(follower.context(0).empty());
   EXPECT_FALSE(follower.report_top_k(0, 0, ids)) << "no pass";
   EXPECT_TRUE(follower.report_top_k(1, 0, ids));
+  EXPECT_FALSE(follower.assign(2, NgramDrafter<>()));
   follower.forget(1);
   EXPECT_TRUE(follower.context(1).empty());
   EXPECT_TRUE(follower.context(7).empty());
   EXPECT_EQ(follower.statistics(7), Statistics());
+}
+
+TEST(BatchFollower, ARequestDraftsWithTheStrategyThatWasAssignedForIt) {
+  auto follower = BatchFollower<NgramDrafter<>>::make(1, NgramDrafter<>(), {.curve = CostCurve::linear(0)}).value();
+  HistoryStore store = HistoryStore::make({.max_bytes = 1 << 14}).value();
+  store.append(std::vector<Token>{1, 2, 3, 4, 5, 6, 7, 8}, Origin::output);
+  const std::vector<Token> ids = {1, 2, 3};
+  const std::vector<FollowedSlot> call = {{.slot = 0, .ids = ids}};
+  EXPECT_TRUE(std::ranges::none_of(follower.draft(call).value()[0], [](Token token) { return token > 3; }));
+  NgramOptions options;
+  options.stores = {store};
+  options.prior.all = 77;
+  ASSERT_TRUE(follower.assign(0, NgramDrafter<>(options)));
+  EXPECT_TRUE(follower.context(0).empty());
+  EXPECT_EQ(follower.draft(call).value()[0][0], 4);
+  EXPECT_EQ(follower.strategy(0).calibration().all, 77);
 }
 
 TEST(BatchFollower, KeepsToAConstantMemoryUnderManyRequests) {

@@ -15,6 +15,7 @@
 #include "reprise/batch/planner.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
@@ -55,7 +56,8 @@ struct FollowedSlot {
 /// only if the rows that ran are those that were planned.
 ///
 /// Nothing of the text of a request is left in its slot after another request has begun there. A slot's drafts depend
-/// on its own text only; their number depends on the other slots. Give the strategy a store if slots should share text.
+/// on its own text only; their number depends on the other slots. Give the strategy a store if slots should share text,
+/// and assign() a strategy to each request if they belong to several tenants.
 ///
 /// Cost of a call: for each slot, one comparison of all tokens, and the costs of its session and of the planner.
 /// Memory: slots() sessions, each with the context of its longest request so far, and that of the planner. Threads:
@@ -127,11 +129,28 @@ class BatchFollower {
   void forget(std::size_t slot) noexcept {
     if (slot < size_) slots_[slot].sequence.forget();
   }
+  /// Forgets the request of a slot, and drafts for the next ones there with this strategy. So a request can have the
+  /// stores, the tables and the calibration of its tenant. The slot's last pass counts as lost, as after forget(); its
+  /// statistics go on. A request that goes on in another slot needs a call there, too. Errors: invalid_argument for a
+  /// slot that does not exist.
+  Result<void> assign(std::size_t slot, S strategy) {
+    if (slot >= size_)
+      return Error{ErrorCode::invalid_argument, "there is no such slot: make more, or pass another number", slot,
+                   size_};
+    slots_[slot].sequence.assign(std::move(strategy));
+    return {};
+  }
 
   [[nodiscard]] std::size_t slots() const noexcept { return size_; }
   /// Returns the tokens that a slot knows.
   [[nodiscard]] TokenSpan context(std::size_t slot) const noexcept {
     return slot < size_ ? slots_[slot].sequence.context() : TokenSpan();
+  }
+  /// Returns the strategy of a slot, to hand on the calibration of a request that has ended. `slot` must be below
+  /// slots().
+  [[nodiscard]] const S& strategy(std::size_t slot) const noexcept {
+    REPRISE_EXPECTS(slot < size_);
+    return slots_[slot].sequence.session().strategy();
   }
   /// Returns the counts of all requests of a slot together.
   [[nodiscard]] Statistics statistics(std::size_t slot) const noexcept {

@@ -13,6 +13,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/detail/followed_sequence.hpp"
 #include "reprise/loop/detail/pass_intervals.hpp"
@@ -90,6 +91,12 @@ class Follower {
   /// Forgets the sequence, so that the next draft() begins a new one. For an engine that knows when a request has
   /// ended. The memory stays allocated.
   void forget() noexcept { sequence_.forget(); }
+  /// Forgets the sequence, and drafts for the next one with this strategy. So a request can have the stores, the tables
+  /// and the calibration of its tenant. Loss budget, learned costs and statistics go on.
+  template <DraftStrategy Strategy>
+  void assign(Strategy strategy) {
+    sequence_.assign(std::move(strategy));
+  }
 
   /// Allocates memory for `max_context` tokens; see Session::reserve(). The last draft becomes void. Errors:
   /// out_of_memory.
