@@ -15,7 +15,7 @@
 #include "reprise/batch/planner.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/history_store.hpp"
-#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/loop/pass_intervals.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/choices.hpp"
 #include "support/random_target.hpp"
@@ -248,9 +248,8 @@ class BatchFollowerWorld {
     }
     std::optional<std::chrono::nanoseconds> time;
     if (alone && known_ && other_rows_ == 0)
-      time = intervals_.take(
-          reprise::detail::PassIntervals::between(std::chrono::nanoseconds(before_), std::chrono::nanoseconds(now_)),
-          rows_);
+      time = intervals_.take(PassIntervals::between(std::chrono::nanoseconds(before_), std::chrono::nanoseconds(now_)),
+                             rows_);
     coverage_.timed += time ? 1 : 0;
     planner_.learn(committed, time);
   }
@@ -266,7 +265,7 @@ class BatchFollowerWorld {
   std::vector<Slot> slots_;
   BatchPlanner planner_;
   BatchFollower<NgramDrafter<>> follower_;
-  reprise::detail::PassIntervals intervals_;
+  PassIntervals intervals_;
   std::vector<std::size_t> last_;
   std::size_t rows_ = 0;
   std::size_t other_rows_ = 0;

@@ -22,7 +22,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/detail/followed_sequence.hpp"
-#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/loop/pass_intervals.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
 
@@ -214,7 +214,7 @@ class BatchFollower {
     for (const std::size_t slot : last_) committed_.push_reserved(slots_[slot].committed);
     std::optional<std::chrono::nanoseconds> time;
     if (alone && before && now && ran.value_or(rows_) == rows_)
-      time = intervals_.take(detail::PassIntervals::between(*before, *now), rows_);
+      time = intervals_.take(PassIntervals::between(*before, *now), rows_);
     planner_.learn({committed_.data(), committed_.size()}, time);
   }
   void propose(std::span<const FollowedSlot> slots, const DraftBudget& budget) {
@@ -240,7 +240,7 @@ class BatchFollower {
   std::size_t rows_ = 0;  // of the planned pass
   std::optional<std::size_t> ran_;
   std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
-  detail::PassIntervals intervals_;
+  PassIntervals intervals_;
 };
 
 }  // namespace reprise

@@ -16,7 +16,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/detail/followed_sequence.hpp"
-#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/loop/pass_intervals.hpp"
 #include "reprise/stats/statistics.hpp"
 
 namespace reprise::inline v0 {
@@ -77,8 +77,7 @@ class Follower {
     if (limits_ == nullptr)
       return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
     const auto before = std::exchange(called_, std::nullopt);
-    const auto interval =
-        before && now ? detail::PassIntervals::between(*before, *now) : detail::PassIntervals::unknown;
+    const auto interval = before && now ? PassIntervals::between(*before, *now) : PassIntervals::unknown;
     const auto seen =
         sequence_.follow(ids, conversation, [&](std::size_t rows) { return intervals_.take(interval, rows); });
     if (!seen) return seen.error();
@@ -114,7 +113,7 @@ class Follower {
   detail::FollowedSequence<S> sequence_;
   std::unique_ptr<Limits> limits_;  // not a member value: an open round refers to it, and a follower can be moved
   std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
-  detail::PassIntervals intervals_;
+  PassIntervals intervals_;
 };
 
 }  // namespace reprise
