@@ -55,13 +55,15 @@ struct FollowedSlot {
 /// removed or replaced tokens. Call ran() if a pass can hold other rows, such as those of a prompt: an interval counts
 /// only if the rows that ran are those that were planned.
 ///
-/// Nothing of the text of a request is left in its slot after another request has begun there. A slot's drafts depend
-/// on its own text only; their number depends on the other slots. Give the strategy a store if slots should share text,
-/// and assign() a strategy to each request if they belong to several tenants.
+/// Nothing of the text of a request is left in its slot after another request has begun there. A slot drafts from its
+/// own text and from what its strategy reads. Other slots change only how many tokens it drafts, and calibration learns
+/// from these drafts. Give the strategy a store if slots should share text, and assign() a strategy to each request if
+/// they belong to several tenants.
 ///
 /// Cost of a call: for each slot, one comparison of all tokens, and the costs of its session and of the planner.
-/// Memory: slots() sessions, each with the context of its longest request so far, and that of the planner. Threads:
-/// one at a time.
+/// Memory: with NgramDrafter, at most 56 KB for each slot and 80 bytes for each token of its longest request so far,
+/// the planner included. Rankings take NgramOptions::row_bytes more for each slot, and a conversation also has the
+/// tokens that stay as evidence. Threads: one at a time.
 template <DraftStrategy S>
 class BatchFollower {
  public:

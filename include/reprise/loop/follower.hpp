@@ -48,7 +48,8 @@ namespace reprise::inline v0 {
 /// 0) once more with the final ids of a request, it counts as what it was, and is learned from.
 ///
 /// The learned pass costs outlive a sequence, because they are a property of the engine. The loss budget outlives it
-/// too. So the *number* of drafted tokens may depend on earlier sequences, but never the tokens.
+/// too. So earlier sequences may change how many tokens are drafted, and calibration learns from these drafts. Nothing
+/// of their text is drafted.
 ///
 /// `S`: a Speculator, or another Session. Drafts are chains. Cost of a call: one comparison of all tokens, plus the
 /// session's cost of the change. Memory: that of the session, and 1 KB. Exceptions and threads: as for the session.
