@@ -155,22 +155,6 @@ TEST(BatchFollower, RefusesWhatIsWrongBeforeAnythingChanges) {
   EXPECT_EQ(follower.statistics(7), Statistics());
 }
 
-TEST(BatchFollower, ARequestDraftsWithTheStrategyThatWasAssignedForIt) {
-  auto follower = BatchFollower<NgramDrafter<>>::make(1, NgramDrafter<>(), {.curve = CostCurve::linear(0)}).value();
-  HistoryStore store = HistoryStore::make({.max_bytes = 1 << 14}).value();
-  store.append(std::vector<Token>{1, 2, 3, 4, 5, 6, 7, 8}, Origin::output);
-  const std::vector<Token> ids = {1, 2, 3};
-  const std::vector<FollowedSlot> call = {{.slot = 0, .ids = ids}};
-  EXPECT_TRUE(std::ranges::none_of(follower.draft(call).value()[0], [](Token token) { return token > 3; }));
-  NgramOptions options;
-  options.stores = {store};
-  options.prior.all = 77;
-  ASSERT_TRUE(follower.assign(0, NgramDrafter<>(options)));
-  EXPECT_TRUE(follower.context(0).empty());
-  EXPECT_EQ(follower.draft(call).value()[0][0], 4);
-  EXPECT_EQ(follower.strategy(0).calibration().all, 77);
-}
-
 TEST(BatchFollower, KeepsToTheStatedMemoryUnderManyRequests) {
   constexpr std::size_t longest = 1000;
   std::vector<std::vector<Token>> texts(4);

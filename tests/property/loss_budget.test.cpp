@@ -531,80 +531,64 @@ TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand
   });
 }
 
-/// Requests through the slots of one follower. They begin, pause, end and are cancelled at random.
-class SlotsDuel {
- public:
-  SlotsDuel(const NamedCurve& curve, std::size_t slots, Attack attack, std::uint64_t seed)
-      : curve_(curve),
-        attack_(attack),
-        random_(mix(seed)),
-        calm_(random_.chance(50)),
-        ids_(slots),
-        follower_(BatchFollower<ToldStrategy>::make(slots, {.length = 32}, {.curve = curve.curve}).value()) {}
+/// Requests through the slots of one follower. Unless the world is calm, they pause and are cancelled at random.
+struct SlotsDuel {
+  NamedCurve curve;
+  Attack attack = Attack::reject;
+  bool calm = false;
+  Random random;
+  std::vector<std::vector<Token>> ids;  // of each slot
+  BatchFollower<ToldStrategy> follower;
 
-  std::int64_t worst() {
-    std::vector<std::int64_t> losses;
-    while (losses.size() < 2500) losses.push_back(run_pass());
-    return testing::worst_window(losses);
-  }
-
- private:
-  bool chance(std::size_t percent) { return !calm_ && random_.chance(percent); }
-  /// Returns the loss of a pass. The drafted tokens of a cancelled request are lost.
-  std::int64_t run_pass() {
+  bool chance(std::size_t percent) { return !calm && random.chance(percent); }
+  /// Runs a pass, and returns its loss. The drafted tokens of a cancelled request are lost.
+  std::int64_t run(std::size_t pass) {
     std::vector<FollowedSlot> call;
     std::size_t context = 0;
-    for (std::size_t i = 0; i < ids_.size(); ++i) {
-      if (i > 0 && chance(20)) continue;  // it pauses
-      if (ids_[i].empty() || random_.chance(2) || ids_[i].size() > 10'000)
-        ids_[i].assign(curve_.contexts[random_.below(curve_.contexts.size())], static_cast<Token>(random_.below(1000)));
-      if (chance(2)) follower_.forget(i);
-      if (chance(2)) static_cast<void>(follower_.assign(i, {.length = random_.below(33)}));
-      call.push_back({.slot = i, .ids = ids_[i]});
-      context += ids_[i].size();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (i > 0 && chance(20)) continue;
+      if (ids[i].empty() || random.chance(2) || ids[i].size() > 10'000)
+        ids[i].assign(curve.contexts[random.below(curve.contexts.size())], static_cast<Token>(random.below(1000)));
+      if (chance(2)) follower.forget(i);
+      if (chance(2)) static_cast<void>(follower.assign(i, {.length = random.below(33)}));
+      call.push_back({.slot = i, .ids = ids[i]});
+      context += ids[i].size();
     }
-    const auto drafts = follower_.draft(call).value();
+    const auto drafts = follower.draft(call).value();
     const std::size_t n = call.size();
     std::size_t rows = n;
     for (const TokenSpan draft : drafts) rows += draft.size();
-    const auto cost = [&](std::size_t of) -> std::int64_t { return curve_.curve.cost({n, of, context / n}); };
+    const auto cost = [&](std::size_t of) -> std::int64_t { return curve.curve.cost({n, of, context / n}); };
     const std::int64_t extra = cost(rows) - cost(n);
     std::size_t saved = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      std::vector<Token>& ids = ids_[call[i].slot];
-      const std::size_t accepted = accepted_by(attack_, random_, passes_, drafts[i].size(), extra,
-                                               follower_.planner().loss_budget(), [](std::size_t) { return 0; });
-      if (chance(5)) {
-        ids.clear();  // cancelled
-        continue;
-      }
-      ids.insert(ids.end(), drafts[i].begin(), drafts[i].begin() + static_cast<std::ptrdiff_t>(accepted));
-      ids.push_back(-7);
-      saved += accepted;
+      std::vector<Token>& text = ids[call[i].slot];
+      const std::size_t accepted = accepted_by(attack, random, pass, drafts[i].size(), extra,
+                                               follower.planner().loss_budget(), [](std::size_t) { return 0; });
+      text.insert(text.end(), drafts[i].begin(), drafts[i].begin() + static_cast<std::ptrdiff_t>(accepted));
+      text.push_back(-7);
+      if (chance(5))
+        text.clear();
+      else
+        saved += accepted;
     }
-    ++passes_;
     return extra - static_cast<std::int64_t>(saved) * cost_one / static_cast<std::int64_t>(n);
   }
-
-  NamedCurve curve_;
-  Attack attack_;
-  Random random_;
-  bool calm_;  // all slots decode in every pass
-  std::vector<std::vector<Token>> ids_;
-  BatchFollower<ToldStrategy> follower_;
-  std::size_t passes_ = 0;
 };
 
 TEST(LossBudgetProperty, TheSlotsOfAFollowerTogetherLoseNoMoreThanTenPassesInAThousand) {
   expect_bounded(property_cases(5'000), [](std::uint64_t seed) {
     Random random(mix(seed) ^ 3);
-    constexpr std::array<std::size_t, 4> counts = {1, 2, 5, 16};
-    const std::size_t slots = counts[random.below(counts.size())];
+    const std::size_t slots = std::size_t{1} << random.below(5);
     const std::vector<NamedCurve> curves = tempting_curves(seed, slots);
     const NamedCurve& curve = curves[random.below(curves.size())];
     const auto attack = static_cast<Attack>(random.below(static_cast<std::size_t>(Attack::count)));
+    auto follower = BatchFollower<ToldStrategy>::make(slots, {.length = 32}, {.curve = curve.curve}).value();
+    SlotsDuel duel{curve, attack, random.chance(50), random, {slots, std::vector<Token>()}, std::move(follower)};
+    std::vector<std::int64_t> losses;
+    while (losses.size() < 2500) losses.push_back(duel.run(losses.size()));
     return std::pair(
-        SlotsDuel(curve, slots, attack, seed).worst(),
+        testing::worst_window(losses),
         curve.name + ", attack " + std::to_string(static_cast<int>(attack)) + ", " + std::to_string(slots) + " slots");
   });
 }
