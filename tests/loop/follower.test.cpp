@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/speculator.hpp"
 
 namespace reprise::testing::loop_follower_test {
