@@ -133,8 +133,8 @@ class BatchFollower {
   }
   /// Forgets the request of a slot, and drafts for the next ones there with this strategy. So a request can have the
   /// stores, the tables and the calibration of its tenant. The slot's last pass counts as lost, as after forget(); its
-  /// statistics go on. A request that goes on in another slot needs a call there, too. The memory of the old strategy is
-  /// freed. Errors: invalid_argument for a slot that does not exist.
+  /// statistics go on. A request that goes on in another slot needs a call there, too. The memory of the old strategy
+  /// is freed. Errors: invalid_argument for a slot that does not exist.
   Result<void> assign(std::size_t slot, S strategy) {
     if (slot >= size_)
       return Error{ErrorCode::invalid_argument, "there is no such slot: make more, or pass another number", slot,
