@@ -85,7 +85,7 @@ class Server {
       const std::vector<reprise::Token> picks = forward(packer_.batch());
       if (!commit(picks)) return false;
       const auto took = pass_time(packer_.batch().rows());
-      planner_.learn(committed_, took);
+      planner_.learn(committed_, intervals_.take(took, packer_.batch().rows()));
       time_ += took;
       ++passes_;
     }
@@ -167,6 +167,7 @@ class Server {
 
   reprise::BatchPlanner planner_{
       reprise::BatchOptions{.max_rows = max_rows}};  // learns the cost of a pass from the pass times
+  reprise::PassIntervals intervals_;                 // a server that measures between passes: pauses are no pass times
   reprise::BatchPacker packer_;
   std::vector<std::unique_ptr<Request>> running_;
   std::vector<reprise::BatchEntry> entries_;

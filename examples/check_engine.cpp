@@ -74,7 +74,7 @@ int main() {
               static_cast<unsigned long long>(texts.plain.statistics.passes));
 
   const testing::MeasuredCurve measured =
-      testing::measure_cost_curve(run_pass, testing::CurveSettings{.contexts = {256}, .repeats = 5});
+      testing::measure_cost_curve(run_pass, testing::MeasuredCurve::Settings{.contexts = {256}, .repeats = 5});
   std::fputs(measured.to_string().c_str(), stdout);
   return all && texts.identical() && measured.curve() ? 0 : 1;
 }

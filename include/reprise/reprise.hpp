@@ -66,6 +66,7 @@
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/loop/generate.hpp"
+#include "reprise/loop/pass_intervals.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/speculator.hpp"

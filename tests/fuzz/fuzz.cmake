@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Needs clang. Each fuzzer runs the body of a test.
 add_custom_target(fuzzers)
-foreach(fuzzer IN ITEMS lossless input_files ngram_world snapshot corpus follower recovery c_interface)
+foreach(fuzzer IN ITEMS lossless input_files ngram_world snapshot corpus follower batch_follower recovery c_interface)
   add_executable(fuzz-${fuzzer} fuzz/${fuzzer}.fuzz.cpp)
   target_link_libraries(fuzz-${fuzzer} PRIVATE reprise::reprise)
   target_include_directories(fuzz-${fuzzer} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/speculator.hpp"
 
 namespace reprise::testing::loop_follower_test {
@@ -64,6 +65,22 @@ TEST(Follower, InTheSameConversationReplacedTextStaysEvidence) {
   EXPECT_EQ(drafted(follower, edited, 3, {}, 7), (Tokens{4, 5, 6}));
   EXPECT_EQ(drafted(follower, edited, 3, {}, 8), drafted_anew(edited, 3))
       << "another conversation begins without evidence";
+}
+
+TEST(Follower, TheNextRequestHasTheStrategyAndTheCalibrationThatWereGivenForIt) {
+  auto follower = told();
+  Tokens ids = counting(30);
+  const Tokens draft = drafted(follower, ids);
+  ids.insert(ids.end(), draft.begin(), draft.end());
+  static_cast<void>(drafted(follower, ids));
+  NgramDrafter<> next;
+  next.assume(follower.session().strategy().calibration());
+  EXPECT_NE(next.calibration(), follower.session().strategy().calibration()) << "only the next begin() uses it";
+  follower.assign(next);
+  EXPECT_TRUE(follower.context().empty());
+  static_cast<void>(drafted(follower, {1, 2}));
+  EXPECT_EQ(follower.session().strategy().calibration(), next.options().prior);
+  EXPECT_EQ(follower.statistics().passes, 1U) << "the counts go on";
 }
 
 TEST(Follower, DraftsChainsEvenIfTheSessionWasBegunWithTrees) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/loop/pass_intervals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,6 @@
 
 namespace reprise::pass_intervals_test {
 namespace {
-
-using detail::PassIntervals;
 
 using std::chrono::nanoseconds;
 

@@ -4,11 +4,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "reprise/history/tenants.hpp"
+#include "reprise/testing/random.hpp"
 #include "support/batch_follower_world.hpp"
 #include "support/choices.hpp"
+#include "support/committed_inputs.hpp"
 #include "support/property_cases.hpp"
+#include "support/random_target.hpp"
 
 namespace reprise::testing::property_batch_follower_test {
 namespace {
@@ -20,6 +25,10 @@ TEST(BatchFollowerProperty, DraftsWhatSessionsAndAPlannerDraftThatAreToldWhatHas
     Choices choices(seed);
     ASSERT_EQ(run_batch_follower_world(choices), "") << run_again(seed);
   }
+}
+
+TEST(BatchFollowerProperty, EveryHistoryThatBytesDescribeIsAgreedOn) {
+  expect_no_fault_of_bytes("batch_follower", [](Choices& choices) { return run_batch_follower_world(choices); });
 }
 
 TEST(BatchFollowerProperty, RandomHistoriesMeetEveryEvent) {
@@ -37,6 +46,90 @@ TEST(BatchFollowerProperty, RandomHistoriesMeetEveryEvent) {
   EXPECT_GT(all.cancelled, 1000U);
   EXPECT_GT(all.shared, 2000U);
   EXPECT_GT(all.timed, 500U);
+  EXPECT_GT(all.assigned, 500U);
+  EXPECT_GT(all.truncated, 100U);
+  EXPECT_GT(all.edited, 100U);
+}
+
+NgramDrafter<> strategy_of(TenantHistories::Tenant& tenant) {
+  NgramOptions options;
+  options.stores = {tenant.history};
+  options.next_tokens = &tenant.next_tokens;
+  options.ranked_rows = &tenant.ranked_rows;
+  options.prior = tenant.calibration;
+  options.top_k = 2;
+  return NgramDrafter<>(options);
+}
+void hand_on(TokenSpan context, const NgramDrafter<>& drafter, TenantHistories::Tenant& tenant) {
+  tenant.history.append(context, Origin::output);
+  tenant.next_tokens.add(context);
+  tenant.ranked_rows.add(drafter.rows());
+  tenant.calibration = drafter.calibration();
+}
+
+/// Runs requests of a tenant in random slots. Requests of a neighbour run beside them, and before them in the same
+/// slots. Returns true if the tokens of each draft are those of a session that knows neither the neighbour nor the
+/// slots. The session is told the sizes of the drafts, because the planner may choose them by all slots.
+bool drafts_as_if_alone(std::uint64_t seed, bool common_history) {
+  Choices choices(seed);
+  const RandomTarget target(choices);
+  const RandomTarget other_target(choices);
+  const TenantOptions settings{.history = {.max_bytes = 1 << 14},
+                               .next_tokens = NextTokenOptions{.max_bytes = 1 << 12},
+                               .ranked_rows = RankedRowsOptions{.max_bytes = 1 << 12}};
+  auto tenants = TenantHistories::make(settings).value();
+  auto tenants_alone = TenantHistories::make(settings).value();
+  auto& tenant = *tenants.open(1, 5).value();
+  auto& neighbour = common_history ? tenant : *tenants.open(2, 5).value();
+  auto& tenant_alone = *tenants_alone.open(1, 5).value();
+  const BatchOptions free{.curve = CostCurve::linear(0)};
+  auto follower = BatchFollower<NgramDrafter<>>::make(4, NgramDrafter<>(), free).value();
+  const Limits limits{.draft = BatchPlanner(free).budget({}, {})};
+  std::vector<std::vector<Token>> ids(follower.slots());
+  for (std::size_t request = 0; request < 6; ++request) {
+    Session<NgramDrafter<>> alone(strategy_of(tenant_alone));
+    const std::size_t own = choices.below(ids.size());
+    EXPECT_TRUE(follower.assign(own, strategy_of(tenant)));
+    ids[own] = target.some_tokens(choices, 1, 20);
+    EXPECT_TRUE(alone.begin(ids[own]));
+    for (std::size_t left = 12; left > 0; --left) {
+      std::vector<FollowedSlot> call;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (i != own && (ids[i].empty() || choices.chance(20))) {
+          if (!ids[i].empty()) hand_on(follower.context(i), follower.strategy(i), neighbour);
+          EXPECT_TRUE(follower.assign(i, strategy_of(neighbour)));
+          ids[i] = choices.chance(50) ? ids[own] : other_target.some_tokens(choices, 1, 20);
+        }
+        call.push_back({.slot = i, .ids = ids[i]});
+      }
+      const auto drafts = follower.draft(call).value();
+      alone.propose(limits, DraftShape::chain);
+      const Pass pass = alone.plan(drafts[own].size()).value();
+      if (!std::ranges::equal(drafts[own], pass.batch.last(pass.drafted))) return false;
+      const std::vector<Token> likeliest = {target.pick(ids[own]), 1};
+      EXPECT_TRUE(follower.report_top_k(own, 0, likeliest));
+      EXPECT_TRUE(alone.report_top_k(pass.ticket, 0, likeliest));
+      for (std::size_t i = 0; i < ids.size(); ++i) (i == own ? target : other_target).run_pass(ids[i], drafts[i]);
+      if (left == 1) break;  // no call shows the result of the last pass
+      EXPECT_TRUE(alone.resolve(pass.ticket, TokenSpan(ids[own]).subspan(alone.context().size())));
+      EXPECT_TRUE(alone.commit(pass.ticket));
+    }
+    hand_on(follower.context(own), follower.strategy(own), tenant);
+    hand_on(alone.context(), alone.strategy(), tenant_alone);
+    ids[own].clear();
+  }
+  return true;
+}
+
+TEST(BatchFollowerProperty, ANeighbourChangesNoTokenOfATenantsDrafts) {
+  const std::uint64_t cases = property_cases(500);
+  const std::uint64_t first = property_seed();
+  std::uint64_t noticed = 0;
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    ASSERT_TRUE(drafts_as_if_alone(seed, false)) << run_again(seed);
+    noticed += drafts_as_if_alone(seed, true) ? 0 : 1;
+  }
+  EXPECT_GE(noticed, cases / 2) << "a common history is not noticed";
 }
 
 TEST(BatchFollower, RefusesWhatIsWrongBeforeAnythingChanges) {
@@ -55,26 +148,31 @@ TEST(BatchFollower, RefusesWhatIsWrongBeforeAnythingChanges) {
   EXPECT_TRUE(follower.context(0).empty());
   EXPECT_FALSE(follower.report_top_k(0, 0, ids)) << "no pass";
   EXPECT_TRUE(follower.report_top_k(1, 0, ids));
+  EXPECT_FALSE(follower.assign(2, NgramDrafter<>()));
   follower.forget(1);
   EXPECT_TRUE(follower.context(1).empty());
   EXPECT_TRUE(follower.context(7).empty());
   EXPECT_EQ(follower.statistics(7), Statistics());
 }
 
-TEST(BatchFollower, KeepsToAConstantMemoryUnderManyRequests) {
-  auto follower = BatchFollower<NgramDrafter<>>::make(4).value();
+TEST(BatchFollower, KeepsToTheStatedMemoryUnderManyRequests) {
+  constexpr std::size_t longest = 1000;
   std::vector<std::vector<Token>> texts(4);
-  std::size_t after_some = 0;
-  for (std::size_t request = 0; request < 3000; ++request) {
-    std::vector<FollowedSlot> slots;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      texts[i].assign(50, static_cast<Token>(request * 4 + i));
-      slots.push_back({.slot = i, .ids = texts[i]});
+  auto follower = BatchFollower<NgramDrafter<>>::make(texts.size()).value();
+  Random random(1);
+  std::size_t most = 0;
+  for (std::uint64_t left = property_cases(100); left > 0; --left) {
+    std::vector<FollowedSlot> call;
+    for (std::vector<Token>& ids : texts) {
+      ids.resize(1 + random.below(longest));
+      for (Token& token : ids) token = static_cast<Token>(random.below(1 << 30));
+      call.push_back({.slot = call.size(), .ids = ids});
     }
-    ASSERT_TRUE(follower.draft(slots));
-    if (request == 500) after_some = follower.memory_bytes();
+    ASSERT_TRUE(follower.draft(call));
+    most = std::max(most, follower.memory_bytes());
   }
-  EXPECT_EQ(follower.memory_bytes(), after_some);
+  EXPECT_LE(most, texts.size() * ((56 << 10) + 80 * longest));
+  RecordProperty("bytes", std::to_string(most));
 }
 
 }  // namespace

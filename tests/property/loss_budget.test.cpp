@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/batch/batch_follower.hpp"
 #include "reprise/batch/planner.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/loss_budget.hpp"
@@ -527,6 +528,68 @@ TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand
     world.chances = random.chance(50);
     if (random.chance(25)) world.widths = {1, 2, 4, 8, 12, 16, 33, 36, 40, 64, 80};
     return std::pair(BatchDuel(world, seed).run(2'500).worst(), world.text());
+  });
+}
+
+/// Requests through the slots of one follower. Unless the world is calm, they pause and are cancelled at random.
+struct SlotsDuel {
+  NamedCurve curve;
+  Attack attack = Attack::reject;
+  bool calm = false;
+  Random random;
+  std::vector<std::vector<Token>> ids;  // of each slot
+  BatchFollower<ToldStrategy> follower;
+
+  bool chance(std::size_t percent) { return !calm && random.chance(percent); }
+  /// Runs a pass, and returns its loss. The drafted tokens of a cancelled request are lost.
+  std::int64_t run(std::size_t pass) {
+    std::vector<FollowedSlot> call;
+    std::size_t context = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (i > 0 && chance(20)) continue;
+      if (ids[i].empty() || random.chance(2) || ids[i].size() > 10'000)
+        ids[i].assign(curve.contexts[random.below(curve.contexts.size())], static_cast<Token>(random.below(1000)));
+      if (chance(2)) follower.forget(i);
+      if (chance(2)) static_cast<void>(follower.assign(i, {.length = random.below(33)}));
+      call.push_back({.slot = i, .ids = ids[i]});
+      context += ids[i].size();
+    }
+    const auto drafts = follower.draft(call).value();
+    const std::size_t n = call.size();
+    std::size_t rows = n;
+    for (const TokenSpan draft : drafts) rows += draft.size();
+    const auto cost = [&](std::size_t of) -> std::int64_t { return curve.curve.cost({n, of, context / n}); };
+    const std::int64_t extra = cost(rows) - cost(n);
+    std::size_t saved = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      std::vector<Token>& text = ids[call[i].slot];
+      const std::size_t accepted = accepted_by(attack, random, pass, drafts[i].size(), extra,
+                                               follower.planner().loss_budget(), [](std::size_t) { return 0; });
+      text.insert(text.end(), drafts[i].begin(), drafts[i].begin() + static_cast<std::ptrdiff_t>(accepted));
+      text.push_back(-7);
+      if (chance(5))
+        text.clear();
+      else
+        saved += accepted;
+    }
+    return extra - static_cast<std::int64_t>(saved) * cost_one / static_cast<std::int64_t>(n);
+  }
+};
+
+TEST(LossBudgetProperty, TheSlotsOfAFollowerTogetherLoseNoMoreThanTenPassesInAThousand) {
+  expect_bounded(property_cases(5'000), [](std::uint64_t seed) {
+    Random random(mix(seed) ^ 3);
+    const std::size_t slots = std::size_t{1} << random.below(5);
+    const std::vector<NamedCurve> curves = tempting_curves(seed, slots);
+    const NamedCurve& curve = curves[random.below(curves.size())];
+    const auto attack = static_cast<Attack>(random.below(static_cast<std::size_t>(Attack::count)));
+    auto follower = BatchFollower<ToldStrategy>::make(slots, {.length = 32}, {.curve = curve.curve}).value();
+    SlotsDuel duel{curve, attack, random.chance(50), random, {slots, std::vector<Token>()}, std::move(follower)};
+    std::vector<std::int64_t> losses;
+    while (losses.size() < 2500) losses.push_back(duel.run(losses.size()));
+    return std::pair(
+        testing::worst_window(losses),
+        curve.name + ", attack " + std::to_string(static_cast<int>(attack)) + ", " + std::to_string(slots) + " slots");
   });
 }
 

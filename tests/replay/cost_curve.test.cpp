@@ -100,7 +100,7 @@ TEST(MeasuredCost, TakesTheBaseWhereNoPointSaysWhatAPlainPassCosts) {
 }
 
 TEST(MeasuredCost, IsReadAsTheTestingKitWritesIt) {
-  testing::CurveSettings settings;
+  testing::MeasuredCurve::Settings settings;
   settings.contexts = {100};
   settings.rows = {1, 3};
   const auto measured = testing::measure_cost_curve(

@@ -14,7 +14,8 @@
 #include "reprise/batch/batch_follower.hpp"
 #include "reprise/batch/planner.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/history/history_store.hpp"
+#include "reprise/loop/pass_intervals.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/choices.hpp"
 #include "support/random_target.hpp"
@@ -32,6 +33,9 @@ struct BatchFollowerCoverage {
   std::size_t cancelled = 0;  ///< slots whose last pass no call shows
   std::size_t shared = 0;     ///< passes of two slots or more
   std::size_t timed = 0;
+  std::size_t assigned = 0;   ///< strategies
+  std::size_t truncated = 0;  ///< in the same conversation
+  std::size_t edited = 0;     ///< in the same conversation
 };
 
 /// The history of a server that hands over token ids only. A BatchFollower is given the ids. A session for each slot
@@ -42,9 +46,13 @@ class BatchFollowerWorld {
       : choices_(choices),
         coverage_(coverage != nullptr ? *coverage : own_coverage_),
         target_(choices),
+        numbered_(choices.chance(40)),
         slots_(choices.between(1, 4)),
         planner_(options(choices.below(3))),
-        follower_(BatchFollower<NgramDrafter<>>::make(slots_.size(), NgramDrafter<>(), options(kind_)).value()) {}
+        follower_(BatchFollower<NgramDrafter<>>::make(slots_.size(), NgramDrafter<>(), options(kind_)).value()) {
+    store_.append(some_tokens(0, 60), Origin::output);
+    for (std::size_t i = 0; i < slots_.size() && choices_.chance(70); ++i) assign(i);
+  }
 
   /// Returns a description of the first difference, or nothing.
   std::string run() {
@@ -63,6 +71,8 @@ class BatchFollowerWorld {
     Limits limits;
     std::optional<Pass> pass;  // of the session, not resolved yet
     Tokens ids;
+    std::optional<std::uint64_t> number;  // of the conversation
+    std::optional<std::uint64_t> told_number;
     Tokens draft;
     bool begun = false;    // the session has a sequence
     bool present = false;  // in the next call
@@ -86,7 +96,9 @@ class BatchFollowerWorld {
       const bool ran = std::exchange(slot.present, choices_.chance(85));
       if (ran && !slot.ids.empty()) rows += 1 + slot.draft.size(), run_pass(slot);
       if (slot.ids.empty() || choices_.chance(8)) request(slot);
+      if (numbered_ && choices_.chance(5)) slot.ids.resize(choices_.between(1, slot.ids.size()));
       if (choices_.chance(4)) move(slot);
+      if (choices_.chance(4)) assign(static_cast<std::size_t>(&slot - slots_.data()));
     }
     if (std::ranges::none_of(slots_, &Slot::present)) slots_.front().present = true;
     elapse(rows);
@@ -94,6 +106,7 @@ class BatchFollowerWorld {
   /// Appends what the pass commits to the ids. The session is told when the slot is present.
   void run_pass(Slot& slot) {
     Tokens text = slot.ids;
+    if (choices_.chance(40)) report(slot);
     const std::size_t picked = target_.run_pass(text, slot.draft);
     const std::size_t kept = choices_.chance(15) ? choices_.between(1, picked) : picked;
     coverage_.cut += kept < picked ? 1 : 0;
@@ -110,13 +123,36 @@ class BatchFollowerWorld {
     const Tokens old = slot.ids;
     slot.ids = some_tokens(1, 40);
     if (!old.empty() && slot.ids.size() >= old.size()) slot.ids[0] = old[0] == 0 ? 1 : 0;
+    if (numbered_ && (!slot.number || choices_.chance(50))) slot.number = ++numbers_;
     ++coverage_.begun;
+  }
+  /// The next requests of the slot have another strategy.
+  void assign(std::size_t i) {
+    NgramOptions options;
+    if (choices_.chance(50)) options.stores = {store_};
+    options.top_k = choices_.below(3);
+    if (choices_.chance(50)) options.prior = follower_.strategy(i).calibration();
+    slots_[i].session = Session<NgramDrafter<>>(NgramDrafter<>(options));
+    slots_[i].pass.reset();
+    slots_[i].begun = false;
+    static_cast<void>(follower_.assign(i, NgramDrafter<>(options)));
+    ++coverage_.assigned;
+  }
+  /// Reports the likeliest tokens after the first row.
+  void report(Slot& slot) {
+    if (!slot.pass) return;
+    const Token pick = target_.pick(slot.ids);
+    const Tokens likeliest = {pick, pick == 0 ? 1 : 0};
+    const auto i = static_cast<std::size_t>(&slot - slots_.data());
+    static_cast<void>(slot.session.report_top_k(slot.pass->ticket, 0, likeliest));
+    static_cast<void>(follower_.report_top_k(i, 0, likeliest));
   }
   /// The request goes on in another slot.
   void move(Slot& slot) {
     Slot& other = slots_[choices_.below(slots_.size())];
     if (&other == &slot || other.ids.empty()) return;
     std::swap(slot.ids, other.ids);
+    std::swap(slot.number, other.number);
     ++coverage_.moved;
   }
   /// Moves the clock on.
@@ -132,12 +168,17 @@ class BatchFollowerWorld {
     slot.follows_alone = false;
     const std::optional<Pass> pass = std::exchange(slot.pass, std::nullopt);
     const TokenSpan known = slot.session.context();
-    const bool goes_on =
-        slot.begun && slot.ids.size() >= known.size() && std::equal(known.begin(), known.end(), slot.ids.begin());
-    if (!goes_on) {
+    const bool goes_on = slot.ids.size() >= known.size() && std::equal(known.begin(), known.end(), slot.ids.begin());
+    const bool renamed = std::exchange(slot.told_number, slot.number) != slot.number;
+    if (!std::exchange(slot.begun, true) || renamed || (!goes_on && !slot.number)) {
       static_cast<void>(slot.session.begin(slot.ids));
-      slot.begun = true;
       return;
+    }
+    if (!goes_on) {
+      const bool cut = slot.ids.size() < known.size() && std::equal(slot.ids.begin(), slot.ids.end(), known.begin());
+      ++(cut ? coverage_.truncated : coverage_.edited);
+      if (cut) return static_cast<void>(slot.session.truncate(slot.ids.size()));
+      return static_cast<void>(slot.session.rebase(slot.ids).value());
     }
     TokenSpan fresh = TokenSpan(slot.ids).subspan(known.size());
     if (pass && !fresh.empty()) {
@@ -159,7 +200,7 @@ class BatchFollowerWorld {
       if (!slot.present) continue;
       tell(slot);
       alone = alone && slot.follows_alone;
-      call.push_back({i, slot.ids, choices_.chance(20) ? choices_.below(4) : 16, {}});
+      call.push_back({i, slot.ids, choices_.chance(20) ? choices_.below(4) : 16, slot.number});
     }
     coverage_.shared += call.size() > 1 ? 1 : 0;
     learn(alone);
@@ -207,9 +248,8 @@ class BatchFollowerWorld {
     }
     std::optional<std::chrono::nanoseconds> time;
     if (alone && known_ && other_rows_ == 0)
-      time = intervals_.take(
-          reprise::detail::PassIntervals::between(std::chrono::nanoseconds(before_), std::chrono::nanoseconds(now_)),
-          rows_);
+      time = intervals_.take(PassIntervals::between(std::chrono::nanoseconds(before_), std::chrono::nanoseconds(now_)),
+                             rows_);
     coverage_.timed += time ? 1 : 0;
     planner_.learn(committed, time);
   }
@@ -219,10 +259,13 @@ class BatchFollowerWorld {
   BatchFollowerCoverage& coverage_;
   RandomTarget target_;
   std::size_t kind_ = 0;
+  bool numbered_;  // true: the engine passes numbers of conversations
+  std::uint64_t numbers_ = 0;
+  HistoryStore store_ = HistoryStore::make({.max_bytes = 1 << 14}).value();
   std::vector<Slot> slots_;
   BatchPlanner planner_;
   BatchFollower<NgramDrafter<>> follower_;
-  reprise::detail::PassIntervals intervals_;
+  PassIntervals intervals_;
   std::vector<std::size_t> last_;
   std::size_t rows_ = 0;
   std::size_t other_rows_ = 0;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/loop/detail/pass_intervals.hpp"
 #include "reprise/loop/follower.hpp"
+#include "reprise/loop/pass_intervals.hpp"
 #include "reprise/speculator.hpp"
 #include "support/choices.hpp"
 #include "support/random_target.hpp"
@@ -208,7 +208,7 @@ class FollowerWorld {
   Speculator session_;
   Limits limits_;
   Ticket ticket_;
-  reprise::detail::PassIntervals intervals_;
+  PassIntervals intervals_;
   Tokens ids_;
   Tokens draft_;
   std::optional<std::uint64_t> conversation_;

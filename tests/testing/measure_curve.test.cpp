@@ -34,8 +34,8 @@ struct FakeEngine {
   }
 };
 
-CurveSettings small() {
-  CurveSettings settings;
+MeasuredCurve::Settings small() {
+  MeasuredCurve::Settings settings;
   settings.contexts = {0};
   settings.rows = {1, 2, 4};
   return settings;
@@ -84,7 +84,7 @@ TEST(MeasureCurve, HasNoLineIfThePlainPassFails) {
 }
 
 TEST(MeasureCurve, MeasuresEveryContextAndNumberOfSequencesWithItsPlainPass) {
-  CurveSettings settings = small();
+  MeasuredCurve::Settings settings = small();
   settings.contexts = {500, 100, 500};
   settings.sequences = {2, 1, 0};
   settings.rows = {4, 2, 4};
@@ -119,7 +119,7 @@ TEST(MeasureCurve, WarnsOfPointsThatAreNoisy) {
     const auto step = static_cast<std::int64_t>(++call % 5);
     return nanoseconds(time - 100 + 50 * step);  // 1,000 to 1,200: quartiles 1,050 and 1,150
   };
-  CurveSettings settings = small();
+  MeasuredCurve::Settings settings = small();
   EXPECT_THAT(measure_cost_curve(run, settings).warnings, IsEmpty()) << "9% of the median";
   settings.noisy_percent = 8;
   engine = {};
@@ -144,7 +144,7 @@ TEST(MeasureCurve, WarnsWhereTheCurveFalls) {
 }
 
 TEST(MeasureCurve, DoesNotCompareDifferentContexts) {
-  CurveSettings settings = small();
+  MeasuredCurve::Settings settings = small();
   settings.contexts = {10, 1000};
   const auto run = [](const PassShape& shape) { return nanoseconds(5000 + 100 * shape.rows - shape.context); };
   EXPECT_THAT(measure_cost_curve(run, settings).warnings, IsEmpty());
@@ -195,7 +195,7 @@ TEST(MeasureCurve, BecomesACostCurve) {
 }
 
 TEST(MeasureCurve, IsWrittenAsACurveFile) {
-  CurveSettings settings = small();
+  MeasuredCurve::Settings settings = small();
   settings.rows = {2};
   FakeEngine engine;
   const auto curve = measure_cost_curve([&](const PassShape& s) { return nanoseconds(engine.time(s)); }, settings);

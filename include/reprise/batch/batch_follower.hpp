@@ -15,13 +15,14 @@
 #include "reprise/batch/planner.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/detail/followed_sequence.hpp"
-#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/loop/pass_intervals.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
 
@@ -54,12 +55,15 @@ struct FollowedSlot {
 /// removed or replaced tokens. Call ran() if a pass can hold other rows, such as those of a prompt: an interval counts
 /// only if the rows that ran are those that were planned.
 ///
-/// Nothing of the text of a request is left in its slot after another request has begun there. A slot's drafts depend
-/// on its own text only; their number depends on the other slots. Give the strategy a store if slots should share text.
+/// Nothing of the text of a request is left in its slot after another request has begun there. A slot drafts from its
+/// own text and from what its strategy reads. Other slots change only how many tokens it drafts, and calibration learns
+/// from these drafts. Give the strategy a store if slots should share text, and assign() a strategy to each request if
+/// they belong to several tenants.
 ///
 /// Cost of a call: for each slot, one comparison of all tokens, and the costs of its session and of the planner.
-/// Memory: slots() sessions, each with the context of its longest request so far, and that of the planner. Threads:
-/// one at a time.
+/// Memory: with NgramDrafter, at most 56 KB for each slot and 80 bytes for each token of its longest request so far,
+/// the planner included. Rankings take NgramOptions::row_bytes more for each slot, and a conversation also has the
+/// tokens that stay as evidence. Threads: one at a time.
 template <DraftStrategy S>
 class BatchFollower {
  public:
@@ -127,11 +131,28 @@ class BatchFollower {
   void forget(std::size_t slot) noexcept {
     if (slot < size_) slots_[slot].sequence.forget();
   }
+  /// Forgets the request of a slot, and drafts for the next ones there with this strategy. So a request can have the
+  /// stores, the tables and the calibration of its tenant. The slot's last pass counts as lost, as after forget(); its
+  /// statistics go on. A request that goes on in another slot needs a call there, too. The memory of the old strategy
+  /// is freed. Errors: invalid_argument for a slot that does not exist.
+  Result<void> assign(std::size_t slot, S strategy) {
+    if (slot >= size_)
+      return Error{ErrorCode::invalid_argument, "there is no such slot: make more, or pass another number", slot,
+                   size_};
+    slots_[slot].sequence.assign(std::move(strategy));
+    return {};
+  }
 
   [[nodiscard]] std::size_t slots() const noexcept { return size_; }
   /// Returns the tokens that a slot knows.
   [[nodiscard]] TokenSpan context(std::size_t slot) const noexcept {
     return slot < size_ ? slots_[slot].sequence.context() : TokenSpan();
+  }
+  /// Returns the strategy of a slot, to hand on the calibration of a request that has ended. `slot` must be below
+  /// slots().
+  [[nodiscard]] const S& strategy(std::size_t slot) const noexcept {
+    REPRISE_EXPECTS(slot < size_);
+    return slots_[slot].sequence.session().strategy();
   }
   /// Returns the counts of all requests of a slot together.
   [[nodiscard]] Statistics statistics(std::size_t slot) const noexcept {
@@ -199,7 +220,7 @@ class BatchFollower {
     for (const std::size_t slot : last_) committed_.push_reserved(slots_[slot].committed);
     std::optional<std::chrono::nanoseconds> time;
     if (alone && before && now && ran.value_or(rows_) == rows_)
-      time = intervals_.take(detail::PassIntervals::between(*before, *now), rows_);
+      time = intervals_.take(PassIntervals::between(*before, *now), rows_);
     planner_.learn({committed_.data(), committed_.size()}, time);
   }
   void propose(std::span<const FollowedSlot> slots, const DraftBudget& budget) {
@@ -225,7 +246,7 @@ class BatchFollower {
   std::size_t rows_ = 0;  // of the planned pass
   std::optional<std::size_t> ran_;
   std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
-  detail::PassIntervals intervals_;
+  PassIntervals intervals_;
 };
 
 }  // namespace reprise

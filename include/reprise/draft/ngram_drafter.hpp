@@ -78,6 +78,9 @@ class NgramDrafter {
     observe(context, context.size(), Origin::prompt);
   }
 
+  /// Replaces NgramOptions::prior. The next begin() uses it.
+  void assume(const CalibrationState& prior) noexcept { options_.prior = prior; }
+
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     forget_proposal();
     if (shown_.any()) shown_.reserve();

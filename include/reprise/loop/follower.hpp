@@ -13,9 +13,10 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/detail/followed_sequence.hpp"
-#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/loop/pass_intervals.hpp"
 #include "reprise/stats/statistics.hpp"
 
 namespace reprise::inline v0 {
@@ -47,7 +48,8 @@ namespace reprise::inline v0 {
 /// 0) once more with the final ids of a request, it counts as what it was, and is learned from.
 ///
 /// The learned pass costs outlive a sequence, because they are a property of the engine. The loss budget outlives it
-/// too. So the *number* of drafted tokens may depend on earlier sequences, but never the tokens.
+/// too. So earlier sequences may change how many tokens are drafted, and calibration learns from these drafts. Nothing
+/// of their text is drafted.
 ///
 /// `S`: a Speculator, or another Session. Drafts are chains. Cost of a call: one comparison of all tokens, plus the
 /// session's cost of the change. Memory: that of the session, and 1 KB. Exceptions and threads: as for the session.
@@ -76,8 +78,7 @@ class Follower {
     if (limits_ == nullptr)
       return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
     const auto before = std::exchange(called_, std::nullopt);
-    const auto interval =
-        before && now ? detail::PassIntervals::between(*before, *now) : detail::PassIntervals::unknown;
+    const auto interval = before && now ? PassIntervals::between(*before, *now) : PassIntervals::unknown;
     const auto seen =
         sequence_.follow(ids, conversation, [&](std::size_t rows) { return intervals_.take(interval, rows); });
     if (!seen) return seen.error();
@@ -90,6 +91,12 @@ class Follower {
   /// Forgets the sequence, so that the next draft() begins a new one. For an engine that knows when a request has
   /// ended. The memory stays allocated.
   void forget() noexcept { sequence_.forget(); }
+  /// Forgets the sequence, and drafts for the next one with this strategy. So a request can have the stores, the tables
+  /// and the calibration of its tenant. Loss budget, learned costs and statistics go on.
+  template <DraftStrategy Strategy>
+  void assign(Strategy strategy) {
+    sequence_.assign(std::move(strategy));
+  }
 
   /// Allocates memory for `max_context` tokens; see Session::reserve(). The last draft becomes void. Errors:
   /// out_of_memory.
@@ -107,7 +114,7 @@ class Follower {
   detail::FollowedSequence<S> sequence_;
   std::unique_ptr<Limits> limits_;  // not a member value: an open round refers to it, and a follower can be moved
   std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
-  detail::PassIntervals intervals_;
+  PassIntervals intervals_;
 };
 
 }  // namespace reprise

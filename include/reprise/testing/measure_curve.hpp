@@ -18,19 +18,19 @@
 
 namespace reprise::testing {
 
-/// The shapes of the measured passes and the number of repetitions.
-struct CurveSettings {
-  std::vector<std::size_t> contexts = {256, 4096};                     ///< committed tokens before the pass
-  std::vector<std::size_t> rows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};  ///< rows of a pass, over all its sequences
-  std::vector<std::size_t> sequences = {1};                            ///< numbers of sequences that share a pass
-  std::size_t warm_up = 3;                                             ///< passes of each shape that are discarded
-  std::size_t repeats = 15;                                            ///< passes of each shape that are evaluated
-  std::int64_t noisy_percent = 10;   ///< a point is noisy if its interquartile range exceeds this share of its median
-  std::int64_t falling_percent = 3;  ///< the curve falls if a pass with more rows is faster by more than this share
-};
-
 /// The result of measure_cost_curve(). Warnings do not make it unusable, unless curve() returns an error.
 struct MeasuredCurve {
+  /// The shapes of the measured passes and the number of repetitions.
+  struct Settings {
+    std::vector<std::size_t> contexts = {256, 4096};                     ///< committed tokens before the pass
+    std::vector<std::size_t> rows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};  ///< rows of a pass, over all its sequences
+    std::vector<std::size_t> sequences = {1};                            ///< numbers of sequences that share a pass
+    std::size_t warm_up = 3;                                             ///< passes of each shape that are discarded
+    std::size_t repeats = 15;                                            ///< passes of each shape that are evaluated
+    std::int64_t noisy_percent = 10;   ///< a point is noisy if its interquartile range exceeds this share of its median
+    std::int64_t falling_percent = 3;  ///< the curve falls if a pass with more rows is faster by more than this share
+  };
+
   /// The reasons to inspect a curve before using it.
   enum class Doubt : std::uint8_t {
     noisy,    ///< the times of one shape vary: another program ran, or the device changed its clock
@@ -124,7 +124,7 @@ namespace detail {
 template <class RunPass>
 class CurveRuns {
  public:
-  CurveRuns(RunPass& run_pass, const CurveSettings& settings) : run_pass_(run_pass), settings_(settings) {}
+  CurveRuns(RunPass& run_pass, const MeasuredCurve::Settings& settings) : run_pass_(run_pass), settings_(settings) {}
 
   MeasuredCurve run() {
     for (const std::size_t sequences : ascending(settings_.sequences)) {
@@ -219,7 +219,7 @@ class CurveRuns {
   }
 
   RunPass& run_pass_;
-  const CurveSettings& settings_;
+  const MeasuredCurve::Settings& settings_;
   MeasuredCurve result_;
 };
 
@@ -241,7 +241,7 @@ class CurveRuns {
 /// decoding, most passes are plain. Therefore each pass with a draft runs between plain passes. Its point is its median
 /// plus the time that the next plain pass loses. The plain pass is measured after another plain pass.
 template <class RunPass>
-[[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {
+[[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const MeasuredCurve::Settings& settings = {}) {
   return detail::CurveRuns<std::remove_reference_t<RunPass>>(run_pass, settings).run();
 }
 
@@ -250,7 +250,7 @@ template <class RunPass>
 /// `run_pass`; if it must not, use the overload above.
 template <class Clock, class RunPass>
 requires requires { Clock::now(); }
-[[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {
+[[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const MeasuredCurve::Settings& settings = {}) {
   return measure_cost_curve(
       [&](const PassShape& shape) {
         const auto begin = Clock::now();

@@ -52,6 +52,12 @@ class FollowedSequence {
   }
 
   void forget() noexcept { known_ = false; }
+  /// Forgets the sequence. The next one begins with this strategy.
+  template <class Strategy>
+  void assign(Strategy strategy) {
+    forget();
+    session_.strategy() = std::move(strategy);
+  }
   Result<void> reserve(std::size_t max_context) {
     pass_.reset();
     return session_.reserve(max_context);

@@ -11,13 +11,18 @@
 
 #include "reprise/core/detail/contract.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise::inline v0 {
 
-/// Decides which intervals between two calls are times of passes. An engine may pause between two passes, for another
-/// request or because it has no work. Such an interval is far above the usual one, and nothing is learned from it.
+/// Decides which intervals between two passes are times of passes, for an engine that does not measure its passes. The
+/// engine may pause between two passes, for another request or because it has no work. Such an interval is far above
+/// the usual one, and nothing should be learned from it:
+///
+///   planner.learn(committed, intervals.take(PassIntervals::between(before, now), rows));
+///
+/// Call take() only if nothing except the pass ran in the interval. Follower and BatchFollower use this filter already.
 ///
 /// The usual interval is a running mean. It is kept for each power of two of the row count, because long passes may
-/// cost many times as much as short ones.
+/// cost many times as much as short ones. Memory: 64 bytes. Threads: one at a time; copies are independent.
 class PassIntervals {
  public:
   /// An interval above this many usual intervals is not the time of a pass.
@@ -73,4 +78,4 @@ class PassIntervals {
   std::array<std::int64_t, 8> usual_{};
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise
