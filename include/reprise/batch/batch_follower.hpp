@@ -158,10 +158,6 @@ class BatchFollower {
   [[nodiscard]] Statistics statistics(std::size_t slot) const noexcept {
     return slot < size_ ? slots_[slot].sequence.statistics() : Statistics();
   }
-  /// Returns the strategy of a slot below slots(), for what it has learned.
-  [[nodiscard]] const S& strategy(std::size_t slot) const noexcept {
-    return slots_[slot].sequence.session().strategy();
-  }
   /// Returns the planner, for its learned costs and its loss budget.
   [[nodiscard]] const BatchPlanner& planner() const noexcept { return planner_; }
   /// Returns the planner, for BatchPlanner::assume().
