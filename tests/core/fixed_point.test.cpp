@@ -27,8 +27,8 @@ TEST(Fixed, RoundsDownBelowZeroToo) {
 }
 
 TEST(Fixed, DividesTowardsZero) {
-  EXPECT_EQ(UnitScale::divide(1, 3), 21845);
-  EXPECT_EQ(UnitScale::divide(-1, 3), -21845);
+  EXPECT_EQ(UnitScale::divide(std::int64_t{1}, 3), 21845);
+  EXPECT_EQ(UnitScale::divide(std::int64_t{-1}, 3), -21845);
 }
 
 TEST(Fixed, InterpolatesBetweenTwoNumbers) {

@@ -84,7 +84,7 @@ bool drafts_as_if_alone(std::uint64_t seed, bool common_history) {
   auto& tenant_alone = *tenants_alone.open(1, 5).value();
   const BatchOptions free{.curve = CostCurve::linear(0)};
   auto follower = BatchFollower<NgramDrafter<>>::make(4, NgramDrafter<>(), free).value();
-  const Limits limits{.draft = BatchPlanner(free).budget({}, {})};
+  const Limits limits{.draft = BatchPlanner(free).budget({.max_nodes = unlimited}, {})};
   std::vector<std::vector<Token>> ids(follower.slots());
   for (std::size_t request = 0; request < 6; ++request) {
     Session<NgramDrafter<>> alone(strategy_of(tenant_alone));

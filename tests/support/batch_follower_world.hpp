@@ -211,7 +211,7 @@ class BatchFollowerWorld {
     PassShape plain{call.size(), call.size(), 0};
     for (const FollowedSlot& one : call) plain.context += one.ids.size();
     plain.context /= call.size();
-    const DraftBudget budget = planner_.budget({}, plain);
+    const DraftBudget budget = planner_.budget({.max_nodes = unlimited}, plain);
     std::vector<BatchEntry> entries;
     last_.clear();
     for (const FollowedSlot& one : call) {
