@@ -161,6 +161,7 @@ TEST(CInterfaceAllocations, ASlotWithoutMemoryDraftsNothingUntilThereIsSome) {
             }),
             0U);
   EXPECT_GT(empty, 0U);
+  EXPECT_EQ(failures_of([&] { return reprise_batch_assign(batch, 0, nullptr); }), 0U);
   empty = 0;
   EXPECT_EQ(draft(), REPRISE_OK);
   EXPECT_EQ(empty, 0U);

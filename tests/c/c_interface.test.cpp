@@ -188,6 +188,7 @@ TEST_F(CInterfaceErrors, OfSlotsChangeNothing) {
   EXPECT_EQ(reprise_batch_report_top_k(batch, 2, 0, text.data(), 4), REPRISE_INVALID_ARGUMENT);
   EXPECT_EQ(reprise_batch_report_top_k(batch, 0, 0, nullptr, 4), REPRISE_INVALID_ARGUMENT);
   EXPECT_EQ(reprise_batch_forget(batch, 2), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_assign(batch, 2, nullptr), REPRISE_INVALID_ARGUMENT);
   std::size_t needed = 7;
   EXPECT_EQ(reprise_batch_statistics(batch, 2, nullptr, 0, &needed), REPRISE_INVALID_ARGUMENT);
   EXPECT_EQ(needed, 0U);
@@ -200,11 +201,56 @@ TEST_F(CInterfaceErrors, OfSlotsChangeNothing) {
   }
 }
 
+/// Returns the draft of a slot of a batch.
+Tokens drafted(reprise_batch* batch, std::size_t slot, const Tokens& ids) {
+  reprise_slot one = {slot, ids.data(), ids.size(), REPRISE_UNLIMITED, 0, nullptr, 0};
+  EXPECT_EQ(reprise_batch_draft(batch, &one, 1, 0), REPRISE_OK);
+  return {one.draft, one.draft + one.drafted};
+}
+
+TEST_F(CInterfaceErrors, ASlotDraftsWithTheHistoryThatItIsAssigned) {
+  const Tokens past = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  ASSERT_EQ(reprise_history_add(history, 1, past.data(), past.size(), 0, 0), REPRISE_OK);
+  auto options = sized<reprise_options>();
+  options.history = history;
+  options.saved_costs = past.data();  // not a snapshot, and not read
+  options.saved_costs_size = 9;
+  const auto knows_past = [&](std::size_t slot) {
+    const Tokens draft = drafted(batch, slot, text);
+    return !draft.empty() && draft[0] == 5;
+  };
+  EXPECT_FALSE(knows_past(0));
+  ASSERT_EQ(reprise_batch_assign(batch, 0, &options), REPRISE_OK);
+  EXPECT_TRUE(knows_past(0));
+  EXPECT_FALSE(knows_past(1));
+  ASSERT_EQ(reprise_batch_assign(batch, 0, nullptr), REPRISE_OK);
+  reprise_history_destroy(history);  // no slot uses it any more
+  history = nullptr;
+  EXPECT_FALSE(knows_past(0));
+}
+
+TEST_F(CInterfaceErrors, ABatchDraftsUpTo63TokensUnlessTheOptionsSayAnotherNumber) {
+  auto options = sized<reprise_options>();
+  reprise_curve* curve = nullptr;
+  ASSERT_EQ(reprise_curve_create_linear(0, &curve, nullptr), REPRISE_OK);
+  options.curve = curve;
+  Tokens ids(400);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<reprise_token>(i % 90);
+  for (const std::size_t most : {0, 32, 64}) {
+    options.max_draft_nodes = most;
+    reprise_batch* made = nullptr;
+    ASSERT_EQ(reprise_batch_create(&options, 1, &made, nullptr), REPRISE_OK);
+    EXPECT_EQ(drafted(made, 0, ids).size(), most == 0 ? 63 : most);
+    reprise_batch_destroy(made);
+  }
+  reprise_curve_destroy(curve);
+}
+
 /// Returns the saved pass costs of a batch.
-std::vector<unsigned char> saved(reprise_batch* batch) {
+std::vector<unsigned char> saved(reprise_batch* batch, std::size_t sequences = 1) {
   std::vector<unsigned char> bytes(1000);
   std::size_t size = 0;
-  EXPECT_EQ(reprise_batch_save_costs(batch, "engine", bytes.data(), bytes.size(), &size), REPRISE_OK);
+  EXPECT_EQ(reprise_batch_save_costs(batch, sequences, "engine", bytes.data(), bytes.size(), &size), REPRISE_OK);
   bytes.resize(size);
   return bytes;
 }
@@ -229,6 +275,17 @@ TEST_F(CInterfaceErrors, LearnedCostsOfABatchAreLoadedAgain) {
   reprise_batch* next = nullptr;
   ASSERT_EQ(reprise_batch_create(&options, 4, &next, nullptr), REPRISE_OK);
   EXPECT_EQ(saved(next), learned);
+  EXPECT_EQ(saved(next, 3), unknown);
+  const auto load = [&](const char* engine) {
+    return reprise_batch_load_costs(next, 2, engine, learned.data(), learned.size());
+  };
+  EXPECT_EQ(load("another"), REPRISE_BAD_SNAPSHOT);
+  EXPECT_EQ(load(nullptr), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_load_costs(next, 2, "engine", nullptr, 9), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(saved(next, 2), unknown) << "refused bytes change nothing";
+  EXPECT_EQ(load("engine"), REPRISE_OK);
+  EXPECT_EQ(saved(next, 3), learned) << "2 and 3 sequences have one curve";
+  EXPECT_EQ(saved(next, 4), unknown);
   reprise_batch_destroy(next);
   reprise_session* other = nullptr;
   EXPECT_EQ(reprise_session_create(&options, &other, nullptr), REPRISE_OK) << "they are those of one sequence";
@@ -278,7 +335,9 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
       reprise_batch_report_top_k(nullptr, 0, 0, text.data(), 4),
       reprise_batch_forget(nullptr, 0),
       reprise_batch_statistics(nullptr, 0, nullptr, 0, &needed),
-      reprise_batch_save_costs(nullptr, "engine", nullptr, 0, &needed),
+      reprise_batch_assign(nullptr, 0, nullptr),
+      reprise_batch_save_costs(nullptr, 1, "engine", nullptr, 0, &needed),
+      reprise_batch_load_costs(nullptr, 1, "engine", nullptr, 0),
       reprise_session_fork(nullptr, &forked),
       reprise_session_begin(nullptr, text.data(), 4, 0, nullptr),
       reprise_session_plan(nullptr, nullptr, 9, &pass),
@@ -323,7 +382,7 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullResult) {
       reprise_follower_save_costs(follower, "engine", nullptr, 0, nullptr),
       reprise_batch_create(nullptr, 2, nullptr, nullptr),
       reprise_batch_statistics(batch, 0, nullptr, 0, nullptr),
-      reprise_batch_save_costs(batch, "engine", nullptr, 0, nullptr),
+      reprise_batch_save_costs(batch, 1, "engine", nullptr, 0, nullptr),
       reprise_session_create(nullptr, nullptr, nullptr),
       reprise_session_fork(session, nullptr),
       reprise_session_plan(session, nullptr, 9, nullptr),
@@ -381,6 +440,7 @@ TEST_F(CInterfaceErrors, StructsAreCheckedByTheirSize) {
     reprise_batch_destroy(made);
     return status;
   });
+  try_sizes<reprise_options>([&](const reprise_options* options) { return reprise_batch_assign(batch, 0, options); });
   try_sizes<reprise_capabilities>([&](const reprise_capabilities* can) { return begin(text, 3, can); });
   try_sizes<reprise_limits>(
       [&](const reprise_limits* limits) { return reprise_session_plan(session, limits, 9, &pass); });

@@ -236,7 +236,7 @@ class CCallsRun {
     const reprise_error* const error = reprise_batch_error(pair.handle);
     const std::size_t slot = choices_.below(slots_.size() + 1);
     const reprise_status known = slot < slots_.size() ? REPRISE_OK : REPRISE_INVALID_ARGUMENT;
-    switch (choices_.below(20)) {
+    switch (choices_.below(22)) {
       case 0:
         if (one_in(4)) batch_.emplace(options(), slots_.size());
         return;
@@ -254,9 +254,9 @@ class CCallsRun {
         return;
       case 3:
         return compare_costs(
-            "batch_save_costs", pair.cpp.planner().learned(1).prior(),
+            "batch_save_costs", pair.cpp.planner().learned(slot).prior(),
             [&](const char* name, void* bytes, std::size_t room, std::size_t* needed) {
-              return reprise_batch_save_costs(pair.handle, name, bytes, room, needed);
+              return reprise_batch_save_costs(pair.handle, slot, name, bytes, room, needed);
             },
             error);
       case 4:
@@ -267,6 +267,10 @@ class CCallsRun {
         return expect("batch_ran", reprise_batch_ran(pair.handle, slot * 3), REPRISE_OK, error);
       case 7:
         return std::swap(slots_[0], slots_[slot % slots_.size()]);  // a request goes on in another slot
+      case 8:
+        return assign(pair, slot);
+      case 9:
+        return load_costs_into(pair, number(9));
       default:
         return draft(pair);
     }
@@ -278,6 +282,24 @@ class CCallsRun {
     const auto wanted = slot < slots_.size() ? status_of(pair.cpp.report_top_k(slot, row, likeliest))
                                              : reprise_status{REPRISE_INVALID_ARGUMENT};
     expect("batch_report_top_k", status, wanted, reprise_batch_error(pair.handle));
+  }
+  void assign(CBatchPair& pair, std::size_t slot) {
+    const CPairOptions chosen = options();
+    const auto wanted = pair.cpp.assign(slot, NgramDrafter<>(chosen.drafter()));
+    chosen.in_c([&](const reprise_options* in) {
+      expect("batch_assign", reprise_batch_assign(pair.handle, slot, in), status_of(wanted),
+             reprise_batch_error(pair.handle));
+    });
+  }
+  void load_costs_into(CBatchPair& pair, std::size_t sequences) {
+    std::vector<std::byte> bytes = saved_costs_;
+    if (!bytes.empty() && one_in(4)) bytes[choices_.below(bytes.size())] ^= std::byte{1};
+    const char* const name = one_in(4) ? "another" : c_engine;
+    const auto reader = SnapshotReader::open(bytes, 0);
+    const auto prior = reader ? load_costs(*reader, name) : Result<CostPrior>(reader.error());
+    if (prior) pair.cpp.planner().assume(sequences, *prior);
+    const auto status = reprise_batch_load_costs(pair.handle, sequences, name, bytes.data(), bytes.size());
+    expect("batch_load_costs", status, status_of(prior), reprise_batch_error(pair.handle));
   }
   void draft(CBatchPair& pair) {
     std::vector<FollowedSlot> in_cpp;

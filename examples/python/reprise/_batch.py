@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 from . import _library
 from ._arrays import Tokens, address, copied, tokens, whole
 from ._costs import CostCurve
-from ._handle import Owner
+from ._handle import Owner, history_of, locked
 from ._history import History
-from ._options import checked_clock, engine_name, options
+from ._options import checked_bytes, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
 
@@ -24,7 +25,8 @@ class BatchDrafter(Owner):
     another slot needs no call. All slots share the rows of a pass: a slot drafts only tokens that are worth their cost
     in a pass of this size.
 
-    `slots`: 1 to 65,536. The other options are those of Drafter. Saved costs are those of passes of one sequence.
+    `slots`: 1 to 65,536. The other options are those of Drafter, except that `max_draft` of 0 is 63. `saved_costs` are
+    those of passes of one sequence: pass those of more sequences to load_costs().
 
     One thread may use a batch at a time. A second one gets an OrderError.
     """
@@ -94,13 +96,45 @@ class BatchDrafter(Owner):
         """Makes the next ids of a slot begin a new sequence."""
         self._call("forget", self._known(slot))
 
+    def assign(self, slot: int, history: History | None = None, *, max_bytes: int = 0, key: int = 0) -> None:
+        """Makes the next ids of a slot begin a new sequence with these options, such as the history of its tenant.
+
+        Options of the batch that are not given again do not hold for the slot any more, except costs and `max_draft`. A
+        request that goes on in another slot needs a call there, too.
+        """
+        struct, owners = options(None, history, 0, max_bytes, key, None, None)
+        slot, used = self._known(slot), history_of(owners)
+        with locked(owners):
+            self._call("assign", slot, ctypes.byref(struct), read=lambda: self._handle.use(used, slot))
+
+    def report_top_k(self, slot: int, row: int, likeliest: Any) -> None:
+        """Reports the likeliest tokens of a row of a slot's part of the pass, the likeliest first.
+
+        Call it between draft() and the next draft(). `row`: 0 for the last token before the draft, i for drafted token
+        i - 1. Rows that will not be accepted may be reported too, and a row that the pass does not have is ignored.
+        """
+        array = tokens(likeliest, "likeliest")
+        self._call("report_top_k", self._known(slot), whole(row, "row"), address(array), array.size)
+
     def statistics(self, slot: int) -> Statistics:
         """The counts of all sequences of a slot together."""
         return parsed(self._bytes("statistics", self._known(slot)))
 
-    def save_costs(self, engine: str) -> bytes:
-        """Returns the learned costs of passes of one sequence. See Drafter.save_costs()."""
-        return self._bytes("save_costs", engine_name(engine))
+    def save_costs(self, engine: str, sequences: int = 1) -> bytes:
+        """Returns the learned costs of passes of about this many sequences, for load_costs().
+
+        There is one curve for each power of two. `engine`: as in Drafter.save_costs(). The result does not contain
+        `sequences`, so use a name for each number. With 1, the result is also for `saved_costs` of a drafter.
+        """
+        return self._bytes("save_costs", whole(sequences, "sequences", least=1), engine_name(engine))
+
+    def load_costs(self, saved: bytes, engine: str, sequences: int = 1) -> None:
+        """Starts the costs of passes of about this many sequences again, from the result of save_costs().
+
+        Has no effect in a batch that was created with `cost`.
+        """
+        held = checked_bytes(saved, "saved")
+        self._call("load_costs", whole(sequences, "sequences", least=1), engine_name(engine), held, len(held))
 
     def _known(self, slot: int) -> int:
         return whole(slot, "slot", most=self._size - 1)

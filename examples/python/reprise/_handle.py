@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import _library
@@ -18,20 +18,31 @@ class Handle:
 
     __slots__ = ("pointer", "_destroy", "_users", "_uses")
 
-    def __init__(self, pointer: int, destroy: Callable[[int], None], uses: Handle | None = None) -> None:
+    def __init__(self, pointer: int, destroy: Callable[[int], None]) -> None:
         self.pointer = pointer
         self._destroy = destroy
         self._users = 1
-        self._uses = uses  # it has to outlive this handle
-        if uses is not None:
-            uses._users += 1
+        self._uses: dict[int, Handle] = {}  # they have to outlive this handle
+
+    def use(self, used: Handle | None, place: int = -1) -> None:
+        """Keeps `used` alive, in place of the handle that was used at this place before."""
+        before = self._uses.pop(place, None)
+        if used is not None:
+            used._users += 1
+            self._uses[place] = used
+        if before is not None:
+            before.release()
+
+    def used(self, place: int = -1) -> Handle | None:
+        """The handle that is used at this place."""
+        return self._uses.get(place)
 
     def release(self) -> None:
         self._users -= 1
         if self._users == 0:
             self._destroy(self.pointer)
-            if self._uses is not None:
-                self._uses.release()
+            for used in self._uses.values():
+                used.release()
 
 
 class Owner:
@@ -40,7 +51,8 @@ class Owner:
     _kind = ""  # part of the names of its functions, such as "session"
 
     def _own(self, pointer: int, uses: Handle | None = None) -> None:
-        self._handle = Handle(pointer, getattr(_library.library, f"reprise_{self._kind}_destroy"), uses)
+        self._handle = Handle(pointer, getattr(_library.library, f"reprise_{self._kind}_destroy"))
+        self._handle.use(uses)
         self._error: Any = getattr(_library.library, f"reprise_{self._kind}_error", None)
         self._lock = threading.Lock()
         self._closed = False
@@ -49,15 +61,11 @@ class Owner:
         """Creates the handle. `owners`: the objects that the options refer to. `more`: arguments after the options."""
         pointer, described = ctypes.c_void_p(), _library.LibraryError()
         create = getattr(_library.library, f"reprise_{self._kind}_create")
-        with contextlib.ExitStack() as used:
-            for owner in owners:  # all threads take the locks in this order
-                used.enter_context(owner._lock)
-                if owner._closed:
-                    raise OrderError(f"{type(owner).__name__}: it has been closed")
+        with locked(owners):
             status = create(ctypes.byref(options), *more, ctypes.byref(pointer), ctypes.byref(described))
             if status != _library.OK:
                 raise error(status, described, type(self).__name__)
-            self._own(pointer.value or 0, next((owner._handle for owner in owners if owner._kind == "history"), None))
+            self._own(pointer.value or 0, history_of(owners))
 
     def _call(self, name: str, *arguments: Any, read: Callable[[], Any] | None = None) -> Any:
         """Calls a function of the library, and returns read(). Raises an exception if it fails."""
@@ -102,3 +110,19 @@ class Owner:
         if not getattr(self, "_closed", True):
             self._closed = True
             self._handle.release()
+
+
+@contextlib.contextmanager
+def locked(owners: Sequence[Owner]) -> Iterator[None]:
+    """Holds the locks of objects that options refer to. None of them may have been closed."""
+    with contextlib.ExitStack() as used:
+        for owner in owners:  # all threads take the locks in this order
+            used.enter_context(owner._lock)
+            if owner._closed:
+                raise OrderError(f"{type(owner).__name__}: it has been closed")
+        yield
+
+
+def history_of(owners: Sequence[Owner]) -> Handle | None:
+    """Returns the handle of the history among the objects that options refer to."""
+    return next((owner._handle for owner in owners if owner._kind == "history"), None)

@@ -66,7 +66,7 @@ class History(Owner):
     def learn(self, source: Drafter | BatchDrafter | Session, slot: int = 0) -> None:
         """Takes over what a drafter, one slot of a batch or a session has learned about the model's acceptances.
 
-        Drafters and sessions that are created later with this history begin with it.
+        Drafters and sessions that are created, and slots that are assigned, later with this history begin with it.
         """
         kind = getattr(source, "_kind", "")
         if kind not in ("follower", "batch", "session"):

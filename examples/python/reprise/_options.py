@@ -29,8 +29,8 @@ def options(
             raise TypeError(f"{name}: must be a {kind.__name__}, but is of the type {type(value).__name__}")
         if value is not None and value._closed:
             raise ValueError(f"{name}: it has been closed")
-    if saved_costs is not None and not isinstance(saved_costs, bytes):
-        raise TypeError(f"saved_costs: must be bytes, but is of the type {type(saved_costs).__name__}")
+    if saved_costs is not None:
+        checked_bytes(saved_costs, "saved_costs")
     struct = _library.Options(
         ctypes.sizeof(_library.Options),
         cost._handle.pointer if cost is not None else None,
@@ -43,6 +43,13 @@ def options(
         engine_name(engine) if engine is not None else None,
     )
     return struct, [owner for owner in (cost, history) if owner is not None]
+
+
+def checked_bytes(value: bytes, name: str) -> bytes:
+    """Returns `value`, which must be bytes. `name`: for errors."""
+    if not isinstance(value, bytes):
+        raise TypeError(f"{name}: must be bytes, but is of the type {type(value).__name__}")
+    return value
 
 
 def checked_clock(clock: Callable[[], int]) -> Callable[[], int]:

@@ -229,7 +229,7 @@ class Session(Owner):
         pointer = ctypes.c_void_p()
         self._call("fork", ctypes.byref(pointer))
         second = Session.__new__(Session)
-        second._own(pointer.value or 0, self._handle._uses)
+        second._own(pointer.value or 0, self._handle.used())
         second._planned = None
         second._clock = self._clock
         return second

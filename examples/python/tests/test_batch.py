@@ -76,6 +76,55 @@ class Batches(unittest.TestCase):
         reprise.Drafter(saved_costs=saved, engine="toy")
         self.assertEqual(reprise.BatchDrafter(2, saved_costs=saved, engine="toy").save_costs("toy"), saved)
 
+    def test_costs_of_several_sequences_are_kept(self) -> None:
+        batch, texts = reprise.BatchDrafter(4), {slot: [slot, *REPEATED] for slot in range(4)}
+        fresh = batch.save_costs("toy, 4", 4)
+        for time in range(1, 30):
+            drafts = batch.draft(texts, now=time * 10**6)
+            for slot, text in texts.items():
+                texts[slot] = [slot, *(REPEATED * 9)[: len(text) + len(drafts[slot])]]
+        saved = batch.save_costs("toy, 4", 4)
+        self.assertNotEqual(saved, fresh)
+        self.assertEqual(batch.save_costs("toy, 4", 2), fresh)
+        later = reprise.BatchDrafter(4)
+        with self.assertRaisesRegex(reprise.ArgumentError, "^load_costs: .*another engine"):
+            later.load_costs(saved, "toy, 1", 4)
+        self.assertEqual(later.save_costs("toy, 4", 4), fresh)
+        later.load_costs(saved, "toy, 4", 4)
+        self.assertEqual(later.save_costs("toy, 4", 5), saved)
+        self.assertEqual(later.save_costs("toy, 4"), fresh)
+
+    def test_a_slot_drafts_with_the_history_that_it_is_assigned(self) -> None:
+        batch, histories = reprise.BatchDrafter(2, cost=CHEAP), [reprise.History(), reprise.History()]
+        for tenant, history in enumerate(histories):
+            history.add([1, 2, 3, 4, *range(10 + tenant, 90, 10)])
+            batch.assign(tenant, history)
+        for drafts in (batch.draft({0: [1, 2, 3, 4], 1: [1, 2, 3, 4]}), batch.draft({0: [2, 3, 4], 1: [2, 3, 4]})):
+            self.assertEqual([drafts[slot][:2].tolist() for slot in (0, 1)], [[10, 20], [11, 21]])
+        handles = [history._handle for history in histories]
+        for history in histories:
+            history.close()
+        self.assertEqual([handle._users for handle in handles], [1, 1], "the slots use them")
+        self.assertEqual(batch.draft({1: [1, 2, 3, 4]})[1][:1].tolist(), [11])
+        batch.assign(1)
+        self.assertNotIn(11, batch.draft({1: [1, 2, 3, 4]})[1].tolist())
+        self.assertEqual([handle._users for handle in handles], [1, 0])
+        with self.assertRaisesRegex(ValueError, "^history: it has been closed"):
+            batch.assign(0, histories[0])
+        batch.close()
+        self.assertEqual([handle._users for handle in handles], [0, 0])
+
+    def test_likeliest_tokens_of_a_slot(self) -> None:
+        for reported in (False, True):
+            batch = reprise.BatchDrafter(1, cost=CHEAP)
+            with self.assertRaisesRegex(reprise.OrderError, "the slot has no pass"):
+                batch.report_top_k(0, 0, [60])
+            batch.draft({0: [50, 51, 52]}, most=0)
+            if reported:
+                batch.report_top_k(0, 0, np.array([60, 61, 62, 63], np.int32))
+                batch.report_top_k(0, 77, [1, 2])  # no such row
+            self.assertEqual(61 in batch.draft({0: [50, 51, 52, 60]})[0].tolist(), reported)
+
     def test_a_history_learns_from_a_slot(self) -> None:
         history = reprise.History()
         batch = reprise.BatchDrafter(2, history=history)
@@ -99,9 +148,20 @@ class Batches(unittest.TestCase):
         ):
             with self.subTest(**arguments), self.assertRaisesRegex(kind, sentence):
                 batch.draft(**arguments)
-        for call in (lambda: batch.forget(2), lambda: batch.statistics(2)):
+        for call in (
+            lambda: batch.forget(2),
+            lambda: batch.statistics(2),
+            lambda: batch.assign(2),
+            lambda: batch.report_top_k(2, 0, [1]),
+        ):
             with self.assertRaisesRegex(reprise.ArgumentError, "^slot: "):
                 call()
+        with self.assertRaisesRegex(TypeError, "^saved: "):
+            batch.load_costs("costs", "toy")  # type: ignore[arg-type]
+        with self.assertRaisesRegex(ValueError, "^sequences: "):
+            batch.save_costs("toy", 0)
+        with self.assertRaisesRegex(TypeError, "^history: "):
+            batch.assign(0, CHEAP)  # type: ignore[arg-type]
         batch.close()
         with self.assertRaisesRegex(reprise.OrderError, "BatchDrafter: it has been closed"):
             batch.ran(1)

@@ -225,6 +225,11 @@ reprise_status reprise_batch_forget(reprise_batch* batch, size_t slot) {
   return batch->last.status(known);
 }
 
+reprise_status reprise_batch_assign(reprise_batch* batch, size_t slot, const reprise_options* options) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return batch->last.status(c::assign(*batch, slot, options));
+}
+
 reprise_status reprise_batch_statistics(reprise_batch* batch, size_t slot, char* buffer, size_t room, size_t* needed) {
   return measured(batch, needed, [&]() -> Result<void> {
     if (auto known = c::check_slot(*batch, slot); !known) return known;
@@ -232,11 +237,19 @@ reprise_status reprise_batch_statistics(reprise_batch* batch, size_t slot, char*
   });
 }
 
-reprise_status reprise_batch_save_costs(reprise_batch* batch, const char* engine, void* buffer, size_t room,
-                                        size_t* needed) {
+reprise_status reprise_batch_save_costs(reprise_batch* batch, size_t sequences, const char* engine, void* buffer,
+                                        size_t room, size_t* needed) {
   return measured(batch, needed, [&] {
-    return c::save_costs_of(batch->follower.planner().learned(1).prior(), engine, buffer, room, *needed);
+    return c::save_costs_of(batch->follower.planner().learned(sequences).prior(), engine, buffer, room, *needed);
   });
+}
+
+reprise_status reprise_batch_load_costs(reprise_batch* batch, size_t sequences, const char* engine, const void* bytes,
+                                        size_t count) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  const auto prior = c::costs_in(bytes, count, engine);
+  if (prior) batch->follower.planner().assume(sequences, *prior);
+  return batch->last.status(prior);
 }
 
 const reprise_error* reprise_batch_error(const reprise_batch* batch) {

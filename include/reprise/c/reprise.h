@@ -20,8 +20,9 @@
  * null handle describes REPRISE_INVALID_ARGUMENT.
  *
  * Threads. A handle may be used by one thread at a time; different handles are independent. Exception: any number of
- * followers, batches and sessions may read one history while one thread writes it. Creating one of them with a history
- * counts as a use of the history, and of the curve. Learning from a handle counts as a use of that handle.
+ * followers, batches and sessions may read one history while one thread writes it. Creating one of them or assigning a
+ * slot with a history counts as a use of the history, and of the curve. Learning from a handle counts as a use of that
+ * handle.
  *
  * There are no callbacks, no global variables, no threads, no clock and no exceptions.
  */
@@ -137,7 +138,8 @@ REPRISE_API reprise_status reprise_history_remove(reprise_history* history, uint
 REPRISE_API reprise_status reprise_history_clear(reprise_history* history);
 
 /* Takes over what a follower, a slot of a batch or a session has learned about the target's acceptances. Handles that
- * are created later with this history begin with it. It belongs to the same users as the text of the history. */
+ * are created and slots that are assigned later with this history begin with it. It belongs to the same users as the
+ * text of the history. */
 REPRISE_API reprise_status reprise_history_learn_from_follower(reprise_history* history,
                                                                const reprise_follower* follower);
 REPRISE_API reprise_status reprise_history_learn_from_batch(reprise_history* history, const reprise_batch* batch,
@@ -160,8 +162,9 @@ REPRISE_API const reprise_error* reprise_history_error(const reprise_history* hi
 typedef struct reprise_options {
   size_t size;
   const reprise_curve* curve;     /* costs of passes, copied; null: costs are learned from the times of passes */
-  const reprise_history* history; /* must outlive the handle and its forks; null: none */
-  size_t max_draft_nodes;         /* upper bound on a sequence's drafted tokens in any pass, at most 64; 0: 32 */
+  const reprise_history* history; /* must outlive all handles and slots that use it; null: none */
+  size_t max_draft_nodes;         /* upper bound on a sequence's drafted tokens in any pass, at most 64;
+                                   * 0: 63 in a batch, 32 in a follower or a session */
   size_t max_bytes;               /* upper bound on the memory of the index over a sequence; 0: no bound */
   uint64_t key;                   /* must be secret and random if the text is not trusted */
   const void* saved_costs;        /* pass costs saved by an earlier follower, batch or session; null: none */
@@ -209,7 +212,8 @@ typedef struct reprise_slot {
 } reprise_slot;
 
 /* Creates followers for the `slots` slots of an engine, 1 to 65,536. They share the rows of each pass. See
- * batch/batch_follower.hpp. Saved costs are those of passes of one sequence. */
+ * batch/batch_follower.hpp. The member saved_costs has the costs of passes of one sequence; for more sequences, call
+ * reprise_batch_load_costs(). */
 REPRISE_API reprise_status reprise_batch_create(const reprise_options* options, size_t slots, reprise_batch** batch,
                                                 reprise_error* error);
 REPRISE_API void reprise_batch_destroy(reprise_batch* batch);
@@ -227,11 +231,21 @@ REPRISE_API reprise_status reprise_batch_report_top_k(reprise_batch* batch, size
                                                       const reprise_token* likeliest, size_t count);
 /* The next ids of a slot begin a new sequence. */
 REPRISE_API reprise_status reprise_batch_forget(reprise_batch* batch, size_t slot);
-/* Like the functions of the follower. */
+/* The next ids of a slot begin a new sequence that drafts with the `history`, `key` and `max_bytes` of these options,
+ * such as those of the request's tenant. The other members have no effect: costs belong to the batch. A request that
+ * goes on in another slot needs a call there, too. Afterwards, the slot does not use its earlier history. */
+REPRISE_API reprise_status reprise_batch_assign(reprise_batch* batch, size_t slot, const reprise_options* options);
+/* Like reprise_follower_statistics(), for all sequences of a slot. */
 REPRISE_API reprise_status reprise_batch_statistics(reprise_batch* batch, size_t slot, char* buffer, size_t room,
                                                     size_t* needed);
-REPRISE_API reprise_status reprise_batch_save_costs(reprise_batch* batch, const char* engine, void* buffer, size_t room,
-                                                    size_t* needed);
+/* Writes the learned costs of passes of about `sequences` sequences, as reprise_follower_save_costs(). A batch learns
+ * one curve for each power of two; 0 counts as 1. The bytes do not contain `sequences`: use a name for each number. */
+REPRISE_API reprise_status reprise_batch_save_costs(reprise_batch* batch, size_t sequences, const char* engine,
+                                                    void* buffer, size_t room, size_t* needed);
+/* Starts the curve of passes of about `sequences` sequences again, from saved costs. If the bytes are refused, nothing
+ * changes. Has no effect in a batch that was created with a curve. */
+REPRISE_API reprise_status reprise_batch_load_costs(reprise_batch* batch, size_t sequences, const char* engine,
+                                                    const void* bytes, size_t count);
 REPRISE_API const reprise_error* reprise_batch_error(const reprise_batch* batch);
 
 /* ---- Sessions --------------------------------------------------------------------------------------------------- */

@@ -106,16 +106,28 @@ inline constexpr std::uint64_t no_tokenizer = 0;
   return copy;
 }
 
-/// Returns the costs that were saved, or no costs if `options` has none.
-[[nodiscard]] inline Result<CostPrior> saved_costs_of(const reprise_options& options) noexcept {
-  const auto bytes = array_of(static_cast<const std::byte*>(options.saved_costs), options.saved_costs_size);
+/// Returns the costs in a snapshot.
+[[nodiscard]] inline Result<CostPrior> costs_in(const void* snapshot, std::size_t size, const char* engine) noexcept {
+  const auto bytes = array_of(static_cast<const std::byte*>(snapshot), size);
   if (!bytes) return bytes.error();
-  if (options.saved_costs == nullptr) return CostPrior();
-  const auto name = name_of(options.engine, most_engine_name_bytes);
+  const auto name = name_of(engine, most_engine_name_bytes);
   if (!name) return name.error();
   const auto reader = SnapshotReader::open(*bytes, no_tokenizer);
   if (!reader) return reader.error();
   return load_costs(*reader, *name);
+}
+
+/// Returns the part of the options that describes a drafter.
+[[nodiscard]] inline NgramOptions drafter_options(const reprise_options& in) noexcept {
+  NgramOptions drafter;
+  if (in.key != 0) drafter.key = in.key;
+  drafter.max_bytes = limit_of(in.max_bytes);
+  if (const reprise_history* const history = in.history; history != nullptr) {
+    drafter.stores = {history->store};
+    if (history->next_tokens.lines() != 0) drafter.next_tokens = &history->next_tokens;
+    drafter.prior = history->calibration;
+  }
+  return drafter;
 }
 
 /// What reprise_options describes, for the C++ classes.
@@ -124,32 +136,29 @@ struct GivenOptions {
   CostOptions costs;
 };
 
-[[nodiscard]] inline Result<GivenOptions> given_options(const reprise_options* in) noexcept {
+/// Converts options. `max_nodes`: the default of max_draft_nodes.
+[[nodiscard]] inline Result<GivenOptions> given_options(const reprise_options* in, std::size_t max_nodes) noexcept {
   const auto read = read_struct(in);
   if (!read) return read.error();
-  const auto prior = saved_costs_of(*read);
-  if (!prior) return prior.error();
   GivenOptions given;
-  given.costs.prior = *prior;
-  given.costs.max_nodes = limit_of(read->max_draft_nodes, given.costs.max_nodes);
+  given.drafter = drafter_options(*read);
+  if (read->saved_costs != nullptr || read->saved_costs_size != 0) {
+    const auto prior = costs_in(read->saved_costs, read->saved_costs_size, read->engine);
+    if (!prior) return prior.error();
+    given.costs.prior = *prior;
+  }
+  given.costs.max_nodes = limit_of(read->max_draft_nodes, max_nodes);
   if (read->curve != nullptr) {
     auto curve = copy_of(read->curve->curve);
     if (!curve) return curve.error();
     given.costs.curve = *std::move(curve);
-  }
-  if (read->key != 0) given.drafter.key = read->key;
-  given.drafter.max_bytes = limit_of(read->max_bytes);
-  if (const reprise_history* const history = read->history; history != nullptr) {
-    given.drafter.stores = {history->store};
-    if (history->next_tokens.lines() != 0) given.drafter.next_tokens = &history->next_tokens;
-    given.drafter.prior = history->calibration;
   }
   return given;
 }
 
 /// Creates the session of a follower or a session.
 [[nodiscard]] inline Result<Speculator> speculator_of(const reprise_options* in) noexcept {
-  auto given = given_options(in);
+  auto given = given_options(in, CostOptions().max_nodes);
   if (!given) return given.error();
   return Speculator(given->drafter, std::move(given->costs));
 }
@@ -280,9 +289,9 @@ struct GivenOptions {
   constexpr std::size_t most = 65'536;
   if (slots == 0 || slots > most)
     return Error{ErrorCode::size_out_of_range, "the number of slots is not between 1 and the limit", slots, most};
-  auto given = given_options(in);
-  if (!given) return given.error();
   BatchOptions options;
+  auto given = given_options(in, options.max_nodes);
+  if (!given) return given.error();
   options.curve = std::move(given->costs.curve);
   options.max_nodes = given->costs.max_nodes;
   auto follower = BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(given->drafter), std::move(options));
@@ -291,6 +300,12 @@ struct GivenOptions {
   Buffer<FollowedSlot> scratch;
   if (!scratch.reserve(slots)) return no_memory(slots * sizeof(FollowedSlot));
   return make(made, *std::move(follower), std::move(scratch));
+}
+
+[[nodiscard]] inline Result<void> assign(reprise_batch& handle, std::size_t slot, const reprise_options* in) noexcept {
+  const auto read = read_struct(in);
+  if (!read) return read.error();
+  return handle.follower.assign(slot, NgramDrafter<>(drafter_options(*read)));
 }
 
 /// Writes the drafts to `slots`.
