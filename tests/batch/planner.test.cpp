@@ -203,6 +203,19 @@ TEST(BatchPlanner, PlansASequenceAloneAsCostControlDoes) {
   EXPECT_GT(drafting, 1000U);
 }
 
+TEST(BatchPlanner, ATrialThatIsDueKeepsNoTokenFromDrafts) {
+  BatchPlanner planner;  // learns that rows are free, so that every eighth pass is a trial
+  Drafts drafts;
+  drafts.chain({90, 80, 70});
+  for (int pass = 0; pass < 200; ++pass) {
+    const DraftBudget budget = planner.budget({}, {1, 1, 100});
+    EXPECT_LT(budget.min_path_probability, Probability::ratio(1, pass < 50 ? 1 : 10)) << pass;
+    const BatchPlan plan = planner.plan(drafts.entries());
+    const std::size_t committed = plan.drafted + 1;
+    planner.learn({&committed, 1}, std::chrono::milliseconds(10));
+  }
+}
+
 // ---- properties --------------------------------------------------------------------------------------------------
 
 TEST(BatchPlanner, NeverExceedsTheBudgetAndGivesEveryoneMoreOrTheSameWithMoreRows) {

@@ -110,23 +110,19 @@ class BatchPlanner {
     if (!cost_.reserve()) narrowed.max_nodes = 0;
     if (narrowed.max_nodes == 0) return narrowed;
     cost_.prepare(plain);
-    if (cost_.may_try()) {
-      // A trial needs a draft, whatever its cost is believed to be.
-      narrowed.min_path_probability =
-          std::max(asked.min_path_probability, detail::least_worthwhile(detail::rate_one, cost_one / 4));
-      return narrowed;
-    }
+    // A trial needs a draft, whatever its cost is believed to be.
+    const bool may_try = cost_.may_try();
     const std::size_t limit = row_limit(plain.rows, options_.max_rows);
     const std::int64_t allowance = losses_.allowance();
-    bool may_pay = false;
+    bool may_pay = may_try;
     for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
-    narrowed.max_nodes = may_pay ? std::min(narrowed.max_nodes, limit) : 0;
+    if (!may_try) narrowed.max_nodes = may_pay ? std::min(narrowed.max_nodes, limit) : 0;
     const std::size_t sequences = std::min(plain.sequences, detail::BatchCost::most_sequences);
     const std::int64_t step = static_cast<std::int64_t>(sequences) * cost_.least_step();
-    narrowed.min_path_probability =
-        std::max(asked.min_path_probability,
-                 detail::least_worthwhile(std::max(detail::rate_one, least_tokens()),
-                                          static_cast<Cost>(std::min<std::int64_t>(step, cost_one))));
+    const std::int64_t most = may_try ? cost_one / 4 : cost_one;
+    narrowed.min_path_probability = std::max(
+        asked.min_path_probability,
+        detail::least_worthwhile(std::max(detail::rate_one, least_tokens()), static_cast<Cost>(std::min(step, most))));
     return narrowed;
   }
 
