@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,6 +15,7 @@
 #include "support/committed_inputs.hpp"
 #include "support/property_cases.hpp"
 #include "support/random_target.hpp"
+#include "support/simulated_decoding.hpp"
 
 namespace reprise::testing::property_batch_follower_test {
 namespace {
@@ -130,6 +132,28 @@ TEST(BatchFollowerProperty, ANeighbourChangesNoTokenOfATenantsDrafts) {
     noticed += drafts_as_if_alone(seed, true) ? 0 : 1;
   }
   EXPECT_GE(noticed, cases / 2) << "a common history is not noticed";
+}
+
+TEST(BatchFollower, DraftsLongWhereWholeDraftsAreAccepted) {
+  std::vector<Token> text;
+  for (Token i = 0; i < 6000; ++i) text.push_back(i % 300);
+  for (const double row : {0.0, 0.02, 0.05, 0.09})
+    for (const bool told : {true, false}) {
+      BatchOptions options;
+      if (told) options.curve = CostCurve::linear(row);
+      auto follower = BatchFollower<NgramDrafter<>>::make(1, NgramDrafter<>(), options).value();
+      Random noise(1);
+      std::size_t at = 350;
+      std::size_t passes = 0;
+      for (std::chrono::nanoseconds now{1}; passes < 99; ++passes) {
+        const FollowedSlot slot{.slot = 0, .ids = {text.data(), at}};
+        const std::size_t drafted = follower.draft({&slot, 1}, now).value()[0].size();
+        if (drafted >= 48) break;
+        at += drafted + 1;
+        now += noisy_time(1 + row * static_cast<double>(drafted), noise);
+      }
+      EXPECT_LT(passes, told ? 10U : 40U) << row;
+    }
 }
 
 TEST(BatchFollower, RefusesWhatIsWrongBeforeAnythingChanges) {
