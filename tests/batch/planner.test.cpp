@@ -216,6 +216,17 @@ TEST(BatchPlanner, ATrialThatIsDueKeepsNoTokenFromDrafts) {
   }
 }
 
+TEST(BatchPlanner, CountsTheRowsThatItGivesToASequenceAlone) {
+  Drafts drafts;
+  std::vector<unsigned> percent(50, 99);
+  percent.insert(percent.end(), 10, 0);
+  drafts.chain(percent);
+  BatchPlanner planner({.curve = CostCurve::linear(0)});
+  const BatchPlan plan = planner.plan(drafts.entries());
+  EXPECT_EQ(plan.drafted, plan.nodes_of(0));
+  EXPECT_GE(plan.drafted, 50U);
+}
+
 // ---- properties --------------------------------------------------------------------------------------------------
 
 TEST(BatchPlanner, NeverExceedsTheBudgetAndGivesEveryoneMoreOrTheSameWithMoreRows) {

@@ -70,7 +70,7 @@ class History(Owner):
         """
         kind = getattr(source, "_kind", "")
         if kind not in ("follower", "batch", "session"):
-            raise TypeError(f"source: must be a Drafter or a Session, but is of the type {type(source).__name__}")
+            raise TypeError(f"source: must be a Drafter, a BatchDrafter or a Session, but is of the type {type(source).__name__}")
         slots = (whole(slot, "slot"),) if kind == "batch" else ()
         source._enter()
         try:

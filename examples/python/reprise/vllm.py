@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from ._batch import BatchDrafter
 
+_MANY = 2**31  # more rows than any pass has
+
 
 class Proposer:
     """Drafts for all rows of a batch. vLLM creates it; make a subclass to change the class members.
@@ -51,9 +53,10 @@ class Proposer:
         found = [matching.pop() if (matching := known.get(ids[:before].tobytes())) else None for _, ids, before in rows]
         for left in known.values():
             self._free.extend(left)
-        # Rows without a slot have run a prompt. So their pass has other rows than the planned ones, and teaches no cost.
-        others = len(sampled_token_ids) - len(rows) + found.count(None)
-        self.drafter.ran(sum(self._planned.get(slot, 1) for slot in found if slot is not None) + others)
+        # A row without a slot has run a part of its prompt, of unknown length: such a pass teaches no cost.
+        prompts = len(found) < len(sampled_token_ids) or None in found
+        planned = sum(self._planned.get(slot, 1) for slot in found if slot is not None)
+        self.drafter.ran(_MANY if prompts else planned)
         texts: dict[int, Any] = {}
         most: dict[int, int] = {}
         owners: dict[int, int] = {}

@@ -217,6 +217,16 @@ class Proposers(unittest.TestCase):
         runner.rows.append(Request(prompt(2, 200), 20))
         self.assertNotIn(True, learned(8))
 
+    def test_a_request_that_ends_does_not_hide_the_rows_of_a_prompt(self) -> None:
+        proposer = Proposer(config())
+        rows: list[int] = []
+        proposer.drafter.ran = rows.append  # type: ignore[method-assign]
+        tokens = np.zeros((2, 100), np.int32)
+        tokens[0, :5], tokens[1, :5] = [1, 2, 3, 4, 5], [6, 7, 8, 9, 1]
+        proposer.propose([[5], [1]], np.array([5, 5]), tokens)
+        proposer.propose([[], [2]], np.array([40, 6]), np.array([[0] * 100, [6, 7, 8, 9, 1, 2, *[0] * 94]], np.int32))
+        self.assertGreater(rows[-1], 1000)
+
     def test_rows_of_one_template_keep_their_slots(self) -> None:
         """Texts of the same length that end alike: only a field at the beginning differs."""
         runner = Runner(Proposer(config()))

@@ -147,6 +147,7 @@ class BatchPlanner {
     const bool may_try = cost_.may_try();
     if (may_try) cost_.be_optimistic(true);
     offered_.count(entries, bounds());
+    sums_size_ = std::min(sums_size_, offered_.worthwhile() + 1);
     trial_ = may_try && !offered_.any_sampled()
                  ? cost_.trial(best_rows(terms(detail::most_rate, options_.max_rows)).rows)
                  : 0;
@@ -265,7 +266,7 @@ class BatchPlanner {
   void read_sums(const Offer& offer) noexcept {
     if (offer.draft.kind() == DraftKind::sampled || offer.replayed || !options_.widths.empty()) return;
     const std::span<const NodeIndex> nodes = offer.sendable.first(std::min(offer.sendable.size(), options_.max_nodes));
-    chain_ = detail::forms_chain(offer.draft, nodes);
+    chain_ = nodes.size() <= detail::most_chain && detail::forms_chain(offer.draft, nodes);
     std::size_t k = 0;
     for (sums_[0] = 0; k < nodes.size(); ++k) {
       const std::uint32_t path = offer.draft[static_cast<std::size_t>(nodes[k])].path_probability.raw();

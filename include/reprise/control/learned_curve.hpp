@@ -166,17 +166,19 @@ class LearnedCurve {
            plausible(rows, cost) < cost - cost / 4;
   }
   /// Records that a pass of `rows` rows, which took `time`, was a trial. Without a time, it counts as if it had taken
-  /// the expected one. `instead`: the cost of the pass that would have run otherwise. If the time confirms the expected
-  /// cost, the next trial waits 192 passes, or 384 after another confirmation, times the loss in plain passes, which
-  /// counts as at most 1. After a surprise in either direction, there is no wait. Call it before learn().
+  /// the expected one. `instead`: the cost of the pass that would have run otherwise. The next trial waits 192 passes, or
+  /// 384 after a time that confirmed the expected cost, times the loss in plain passes, at most 1. After a time far below
+  /// the expected one, there is no wait. One above twice the expected one confirms nothing. Call it before learn().
   void tried(std::size_t rows, std::int64_t instead, std::optional<std::chrono::nanoseconds> time) noexcept {
     const std::int64_t expected = cost(rows);
     const std::int64_t took =
         time && time->count() > 0 && plain_.count > 0 ? measured_cost(limited_time(*time)) : expected;
-    const bool confirmed = took >= expected - expected / 4 && took <= 2 * expected;
-    const std::int64_t loss = confirmed ? std::clamp<std::int64_t>(took - instead, 0, cost_one) : 0;
+    const bool lower = took < expected - expected / 4;
+    const bool confirmed = !lower && took <= 2 * expected;
+    if (!confirmed) wait_ = shortest_wait;
+    const std::int64_t loss = lower ? 0 : std::clamp<std::int64_t>(took - instead, 0, cost_one);
     next_trial_ = passes_ + static_cast<std::uint32_t>(detail::UnitScale::floor(loss * wait_));
-    wait_ = confirmed ? std::min(2 * wait_, longest_wait) : shortest_wait;
+    if (confirmed) wait_ = std::min(2 * wait_, longest_wait);
   }
 
   /// Returns the number of timed passes of 1 to most_rows rows.
@@ -226,8 +228,8 @@ class LearnedCurve {
   void learn_row(std::size_t rows, std::int64_t took) noexcept {
     const std::size_t i = rows - 1;
     Row& row = rows_[i];
-    const std::int64_t measured = measured_cost(took);
-    const auto sample = static_cast<std::uint32_t>(std::clamp<std::int64_t>(measured, cost_one / 2, most_cost(i)));
+    const auto sample =
+        static_cast<std::uint32_t>(std::clamp<std::int64_t>(measured_cost(took), cost_one / 2, most_cost(i)));
     // Beyond all known row counts, the expected cost is a guess: a time tells more, even a single one.
     const std::int64_t expected = rows > widest_ ? std::max<std::int64_t>(cost(rows), sample / 2) : cost(rows);
     if (row.count >= 3) usual_.learn(sample, std::max<std::int64_t>(row.value, cost_one / 2));
@@ -237,7 +239,7 @@ class LearnedCurve {
       if (row.count > 1) base_ = fitted_, assumed_ |= std::uint64_t{1} << i;
       row.count = 0;
     }
-    if (old) row.patience = usual_.side(expected, measured) == 0 ? std::min(row.patience + 1, Row::most_patience) : 0;
+    if (old) row.patience = usual_.side(expected, sample) == 0 ? std::min(row.patience + 1, Row::most_patience) : 0;
     const bool changed = row.add(sample, static_cast<std::uint32_t>(expected), usual_, passes_);
     const bool refuted = old && row.count == 2 && assumes(rows) && usual_.side(expected, row.value) != 0;
     if (changed || refuted) become_prior(i, row.value, expected);
