@@ -165,10 +165,10 @@ class LearnedCurve {
     return uncertain(rows) && (known(rows) || (rows < widest_ && cost <= most_tried)) &&
            plausible(rows, cost) < cost - cost / 4;
   }
-  /// Records that a pass of `rows` rows, which took `time`, was a trial. Without a time, it counts as if it had taken
-  /// the expected one. `instead`: the cost of the pass that would have run otherwise. The next trial waits 192 passes, or
-  /// 384 after a time that confirmed the expected cost, times the loss in plain passes, at most 1. After a time far below
-  /// the expected one, there is no wait. One above twice the expected one confirms nothing. Call it before learn().
+  /// Records that a pass of `rows` rows, which took `time`, was a trial. Without a time, the expected one counts.
+  /// `instead`: the cost of the pass that would have run otherwise. The next trial waits 192 passes, or 384 after a
+  /// time that confirmed the expected cost, times the loss in plain passes, at most 1. After a time far below the
+  /// expected one, there is no wait. One above twice the expected one confirms nothing. Call it before learn().
   void tried(std::size_t rows, std::int64_t instead, std::optional<std::chrono::nanoseconds> time) noexcept {
     const std::int64_t expected = cost(rows);
     const std::int64_t took =
