@@ -236,7 +236,7 @@ TEST_F(CInterfaceErrors, ABatchDraftsUpTo63TokensUnlessTheOptionsSayAnotherNumbe
   options.curve = curve;
   Tokens ids(400);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<reprise_token>(i % 90);
-  for (const std::size_t most : {0, 32, 64}) {
+  for (const std::size_t most : {0U, 32U, 64U}) {
     options.max_draft_nodes = most;
     reprise_batch* made = nullptr;
     ASSERT_EQ(reprise_batch_create(&options, 1, &made, nullptr), REPRISE_OK);
