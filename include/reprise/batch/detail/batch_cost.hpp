@@ -157,11 +157,9 @@ class BatchCost {
   /// there is none.
   [[nodiscard]] std::size_t trial(std::size_t best) const noexcept {
     if (best == 0 || !learned().uncertain(row_of(best))) return 0;
-    // Trials of unknown row counts between known ones cost a planner more than they gained.
-    for (std::size_t k = 1; k < best; ++k) {
-      const std::size_t rows = row_of(k);
-      if (learned().known(rows) && learned().telling(rows, learned().cost(rows))) return k;
-    }
+    if (learned().prefers(row_of(best))) return best;
+    for (std::size_t k = 1; k < best; ++k)
+      if (learned().telling(row_of(k), learned().cost(row_of(k)))) return k;
     return best;
   }
   /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time`. `instead`: for

@@ -130,8 +130,9 @@ template <std::size_t size>
 constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
   std::array<std::uint32_t, size> powers{};
   powers[0] = static_cast<std::uint32_t>(UnitScale::one);
-  for (std::size_t i = 1; i < coarse_steps; ++i) {
-    const auto wanted = static_cast<std::uint32_t>(UnitScale::divide(coarse_steps - i, std::size_t{coarse_steps}));
+  constexpr std::uint64_t steps = coarse_steps;
+  for (std::size_t i = 1; i < steps; ++i) {
+    const auto wanted = static_cast<std::uint32_t>(UnitScale::divide(steps - i, steps));
     std::uint64_t low = MantissaScale::one;  // 2^(1 - i / 32), by bisection
     std::uint64_t high = 2 * MantissaScale::one;
     while (high - low > 1) {
