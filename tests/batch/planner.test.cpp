@@ -216,6 +216,13 @@ TEST(BatchPlanner, ATrialThatIsDueKeepsNoTokenFromDrafts) {
   }
 }
 
+TEST(BatchPlanner, GivesASequenceAloneAsManyRowsAsMaxNodesAllows) {
+  Drafts drafts;
+  drafts.chain(std::vector<unsigned>(200, 99));
+  BatchPlanner planner({.curve = CostCurve::linear(0), .max_nodes = 256});
+  EXPECT_EQ(planner.plan(drafts.entries()).drafted, 200U);
+}
+
 TEST(BatchPlanner, CountsTheRowsThatItGivesToASequenceAlone) {
   Drafts drafts;
   std::vector<unsigned> percent(50, 99);

@@ -114,9 +114,11 @@ class BatchPlanner {
     const bool may_try = cost_.may_try();
     const std::size_t limit = row_limit(plain.rows, options_.max_rows);
     const std::int64_t allowance = losses_.allowance();
-    bool may_pay = may_try;
-    for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
-    if (!may_try) narrowed.max_nodes = may_pay ? std::min(narrowed.max_nodes, limit) : 0;
+    if (!may_try) {
+      bool may_pay = false;
+      for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
+      narrowed.max_nodes = may_pay ? std::min(narrowed.max_nodes, limit) : 0;
+    }
     const std::size_t sequences = std::min(plain.sequences, detail::BatchCost::most_sequences);
     const std::int64_t step = static_cast<std::int64_t>(sequences) * cost_.least_step();
     const std::int64_t most = may_try ? cost_one / 4 : cost_one;
@@ -267,12 +269,8 @@ class BatchPlanner {
     if (offer.draft.kind() == DraftKind::sampled || offer.replayed || !options_.widths.empty()) return;
     const std::span<const NodeIndex> nodes = offer.sendable.first(std::min(offer.sendable.size(), options_.max_nodes));
     chain_ = nodes.size() <= detail::most_chain && detail::forms_chain(offer.draft, nodes);
-    std::size_t k = 0;
-    for (sums_[0] = 0; k < nodes.size(); ++k) {
-      const std::uint32_t path = offer.draft[static_cast<std::size_t>(nodes[k])].path_probability.raw();
-      sums_[k + 1] = sums_[k] + detail::rescaled<detail::ProbabilityScale, detail::UnitScale>(path);
-    }
-    sums_size_ = k + 1;
+    detail::add_path_probabilities(offer.draft, nodes, sums_);
+    sums_size_ = nodes.size() + 1;
   }
   /// Returns the best number of drafted rows: by the rule for one sequence, or by the worth of all nodes.
   [[nodiscard]] detail::RowChoice best_rows(const detail::PlanTerms& terms) const noexcept {

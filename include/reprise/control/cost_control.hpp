@@ -291,14 +291,8 @@ class CostControl {
   /// Sets sums[k] to the sum of the first k path probabilities. The claims of an uncalibrated strategy are first
   /// calibrated by past outcomes.
   void add_up(DraftView draft, std::span<const NodeIndex> sendable, std::span<std::uint32_t> sums) const noexcept {
+    if (options_.calibrated) return detail::add_path_probabilities(draft, sendable, sums);
     sums[0] = 0;
-    if (options_.calibrated) {
-      for (std::size_t i = 0; i < sendable.size(); ++i) {
-        const Probability path = draft[static_cast<std::size_t>(sendable[i])].path_probability;
-        sums[i + 1] = sums[i] + detail::rescaled<detail::ProbabilityScale, detail::UnitScale>(path.raw());
-      }
-      return;
-    }
     detail::PathProducts<most_nodes> paths;
     for (std::size_t i = 0; i < sendable.size(); ++i) {
       const std::uint32_t claim = detail::ClaimCalibrator::claim(draft, static_cast<std::size_t>(sendable[i]));

@@ -66,6 +66,7 @@ struct PassReport {
 ///  K8  abandon() is optional, beside cancel(). It is called if the chosen pass may have run, but will never be
 ///      learned. The reservation of choose() then counts as lost. Without a chosen pass, it has no effect.
 ///  K9  may_fork() is optional. It is called on a copy, and returns false if the copy must not be used as a fork.
+///  K10 trust_probabilities() is optional. A session calls it first if its strategy is a CalibratedStrategy.
 ///
 /// Threads: only one thread at a time may use a control; distinct copies may be used at the same time.
 template <class C>

@@ -16,6 +16,7 @@
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 
 /// \file The sources of pass costs: two policies with one interface, shared by CostControl (one sequence) and
@@ -43,6 +44,16 @@ class PathProducts {
  private:
   std::array<std::uint32_t, Most> products_;  // NOLINT(*-member-init): filled by extend()
 };
+
+/// Sets sums[k] to the sum of the path probabilities of the first k nodes, in UnitScale, as the draft states them.
+inline void add_path_probabilities(DraftView draft, std::span<const NodeIndex> nodes,
+                                   std::span<std::uint32_t> sums) noexcept {
+  sums[0] = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Probability path = draft[static_cast<std::size_t>(nodes[i])].path_probability;
+    sums[i + 1] = sums[i] + rescaled<ProbabilityScale, UnitScale>(path.raw());
+  }
+}
 
 /// Returns how much of a draft to send, by the rule for its kind.
 inline DraftChoice length_of(DraftKind kind, const LengthInput& input) noexcept {
