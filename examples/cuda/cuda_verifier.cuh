@@ -2,7 +2,7 @@
 #pragma once
 
 // A verifier whose logits stay on the GPU: argmax and walk run there, and one small copy brings the path to the host.
-// Compiled with nvcc, but not yet run on a GPU by the authors.
+// self_test.cu ran it on an NVIDIA H100.
 
 #include <cuda_runtime.h>
 

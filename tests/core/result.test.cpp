@@ -16,6 +16,8 @@ static_assert(is_result<Result<int>> && is_result<Result<void>>);
 static_assert(!is_result<int> && !is_result<Error>);
 static_assert(std::is_same_v<Result<int>::value_type, int> && std::is_void_v<Result<void>::value_type>);
 static_assert(!std::is_convertible_v<Result<int>, bool>, "a result is not silently a number");
+static_assert(std::is_convertible_v<const std::string&, Result<std::string>>);
+static_assert(!std::is_convertible_v<const std::unique_ptr<int>&, Result<std::unique_ptr<int>>>, "it has to be moved");
 
 Result<int> half(int number) {
   if (number % 2 != 0) return Error{ErrorCode::invalid_argument, "an odd number has no half", 7, 2};

@@ -38,6 +38,8 @@ class Probability {
   friend constexpr Probability operator*(Probability a, Probability b) noexcept {
     return from_raw(static_cast<std::uint32_t>(detail::ProbabilityScale::multiply(std::uint64_t{a.raw_}, b.raw_)));
   }
+  // Declared, because nvcc before 13.3 does not define the one that operator<=> implies.
+  friend constexpr bool operator==(Probability, Probability) noexcept = default;
   friend constexpr auto operator<=>(Probability, Probability) noexcept = default;
 
  private:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "reprise/core/detail/contract.hpp"
@@ -83,7 +84,10 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor): allows `return x;`
+  // Two constructors, because nvcc 13.0 does not move a local variable into a parameter of type T.
+  Result(T&& value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): allows `return x;`
+  Result(const T& value)                           // NOLINT(google-explicit-constructor)
+      requires std::is_copy_constructible_v<T> : value_(value) {}
   Result(Error error) noexcept : error_(error) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }

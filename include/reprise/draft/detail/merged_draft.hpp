@@ -95,13 +95,14 @@ class MergedDraft {
       // A forced token excludes its siblings.
       const bool beside_forced = root ? forced_ : at(node.parent).forced;
       if (beside_forced && !node.claim.auxiliary && node.claim.source != DraftSource::jump_forward) continue;
-      if (!draft.push({.token = node.claim.token,
-                       .parent = root ? anchor_parent : at(node.parent).written,
-                       .path_probability = node.path,
-                       .match_length = node.claim.match_length,
-                       .source = node.claim.source,
-                       .auxiliary = node.claim.auxiliary}))
-        continue;
+      // A variable, because nvcc 13.0 cannot compile this initialiser as an argument.
+      const DraftNode drafted{.token = node.claim.token,
+                              .parent = root ? anchor_parent : at(node.parent).written,
+                              .path_probability = node.path,
+                              .match_length = node.claim.match_length,
+                              .source = node.claim.source,
+                              .auxiliary = node.claim.auxiliary};
+      if (!draft.push(drafted)) continue;
       node.written = static_cast<NodeIndex>(draft.size() - 1);
     }
   }
