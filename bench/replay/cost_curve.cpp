@@ -2,6 +2,7 @@
 #include "cost_curve.hpp"
 
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -17,8 +18,8 @@
 namespace reprise::replay {
 namespace {
 
-/// Reads a curve file; errors name the file. The points of several sequences go to `shared`.
-MeasuredCost read_curve(const std::string& path, std::string_view text, std::vector<CostPoint>& shared) {
+/// Reads a curve file; errors name the file. The points of several sequences go to `batches`.
+MeasuredCost read_curve(const std::string& path, std::string_view text, std::map<std::size_t, MeasuredCost>& batches) {
   const JsonReader file(path);
   const tools::Json json = file.object(tools::without_byte_order_mark(text));
   if (json.find("points") == nullptr && json.find("pass_times") != nullptr)
@@ -38,11 +39,12 @@ MeasuredCost read_curve(const std::string& path, std::string_view text, std::vec
     if (rows < sequences) file.fail(at + "rows: a pass has at least one row for each sequence");
     if (!by_sequences[sequences][context].emplace(rows, file.time(file.member(point, at, "ns"), at + "ns")).second)
       file.fail(at + "rows: an earlier point has the same sequences, context and rows");
-    if (sequences > 1) shared.push_back({sequences, context, rows, by_sequences[sequences][context][rows]});
   }
   MeasuredCost::Lines lines = std::move(by_sequences[1]);
   if (lines.empty()) file.fail("points: none with \"sequences\": 1; a replay runs one sequence at a time");
   for (auto& line : lines) line.second.emplace(1, base);
+  by_sequences.erase(1);
+  for (auto& [sequences, measured] : by_sequences) batches.emplace(sequences, std::move(measured));
   return MeasuredCost(std::move(lines));
 }
 
@@ -54,10 +56,17 @@ double CostCurve::cost(const PassShape& shape) const {
   return measured.nanoseconds(shape.rows, shape.context) / measured.nanoseconds(1, shape.context);
 }
 
+double CostCurve::batch_cost(const PassShape& shape) const {
+  const auto above = batches_.upper_bound(shape.sequences);
+  if (above == batches_.begin()) return cost({1, shape.rows, shape.context});
+  const auto& one = std::get<MeasuredCost>(cost_);
+  return std::prev(above)->second.nanoseconds(shape.rows, shape.context) / one.nanoseconds(1, shape.context);
+}
+
 CostCurve CostCurve::parse_file(const std::string& path, std::string_view text) {
-  std::vector<CostPoint> shared;
-  CostCurve curve(path, read_curve(path, text, shared));
-  curve.shared_ = std::move(shared);
+  std::map<std::size_t, MeasuredCost> batches;
+  CostCurve curve(path, read_curve(path, text, batches));
+  curve.batches_ = std::move(batches);
   return curve;
 }
 
@@ -72,7 +81,13 @@ CostCurve CostCurve::from_pass_times(const std::string& path) {
 }
 
 reprise::CostCurve CostCurve::for_control() const { return with_points({}); }
-reprise::CostCurve CostCurve::for_planner() const { return with_points(shared_); }
+reprise::CostCurve CostCurve::for_planner() const {
+  std::vector<CostPoint> points;
+  for (const auto& [sequences, measured] : batches_)
+    for (const auto& [context, line] : measured.lines())
+      for (const auto& [rows, ns] : line) points.push_back({sequences, context, rows, ns});
+  return with_points(std::move(points));
+}
 
 reprise::CostCurve CostCurve::with_points(std::vector<CostPoint> points) const {
   if (const LinearCost* linear = this->linear()) return reprise::CostCurve::linear(linear->slope);

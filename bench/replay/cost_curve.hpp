@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,8 +30,8 @@ class CostCurve {
  public:
   /// Reads `linear:S`, or a curve file: {"version": 1, "base_ns": t, "points": [{"sequences", "context", "rows", "ns"},
   /// ...]} with times in nanoseconds. base_ns is the time of a pass without a draft, used for contexts that have no
-  /// such point. Points of several sequences are checked but not used, because a replay runs one sequence at a time. A
-  /// file given by name alone is also looked up in `folders`. Throws InputError; `option` is the option that the spec
+  /// such point. A replay does not use points of several sequences, because it runs one sequence at a time. A file
+  /// given by name alone is also looked up in `folders`. Throws InputError; `option` is the option that the spec
   /// belongs to.
   static CostCurve parse(const std::string& spec, std::span<const std::filesystem::path> folders = {},
                          const std::string& option = "--cost");
@@ -46,6 +47,9 @@ class CostCurve {
   [[nodiscard]] const PassTimes* pass_times() const { return pass_times_.get(); }
   /// The cost of a pass of one sequence; rows - 1 of its rows are drafted.
   [[nodiscard]] double cost(const PassShape& shape) const;
+  /// The time of a pass of any number of sequences, relative to a pass of one row at the same context. The points of
+  /// the next smaller measured number of sequences apply. linear:S is 1 + S x (rows - 1).
+  [[nodiscard]] double batch_cost(const PassShape& shape) const;
   /// The same curve for control: in fixed point, from the same points. Throws InputError if it has more points than
   /// control accepts.
   [[nodiscard]] reprise::CostCurve for_control() const;
@@ -59,7 +63,7 @@ class CostCurve {
 
   std::string spec_;
   std::variant<LinearCost, MeasuredCost> cost_;
-  std::vector<CostPoint> shared_;  // points of several sequences
+  std::map<std::size_t, MeasuredCost> batches_;  // by the number of sequences, from 2 on
   std::shared_ptr<const PassTimes> pass_times_ = {};
 };
 

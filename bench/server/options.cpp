@@ -67,8 +67,8 @@ tools::OptionTable table_of(Options& o) {
       {"--fixed", "LIST", "drafted tokens per sequence of the fixed methods, for comparison (default 4,10)",
        numbers(o.fixed, 64)},
       {"--curve", "CURVE",
-       "time of a pass by all its rows: FILE.json (the points of one sequence; knee-64.json is the\n"
-       "default and bundled), or linear:S, 1 + S x (rows - 1)",
+       "time of a pass by its sequences and all its rows: FILE.json (points of the next smaller measured\n"
+       "number of sequences; knee-64.json is the default and bundled), or linear:S, 1 + S x (rows - 1)",
        text(o.curve)},
       {"--curve-known", "HOW", "told (default): the planner receives the curve; learned: only pass times",
        word<bool>(o.learned, {{"told", false}, {"learned", true}})},

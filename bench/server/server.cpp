@@ -189,7 +189,7 @@ class Server {
       counts_.accepted += result.accepted;
       committed_.push_back(result.committed);
     }
-    const double cost = pass_cost(*setup_.curve, rows, context);
+    const double cost = setup_.curve->batch_cost({n, rows, context});
     counts_.cost += cost;
     ++counts_.passes;
     std::optional<std::chrono::nanoseconds> time;
@@ -214,13 +214,9 @@ std::string Method::text() const {
   return kind == Kind::none ? "none" : kind == Kind::planner ? "planner" : "k=" + std::to_string(nodes);
 }
 
-double pass_cost(const replay::CostCurve& curve, std::size_t rows, std::size_t context) {
-  return curve.cost({1, rows, context});
-}
-
 CostCurve told_curve(const replay::CostCurve& curve) {
   const replay::LinearCost* linear = curve.linear();
-  if (linear == nullptr) return curve.for_control();
+  if (linear == nullptr) return curve.for_planner();
   // The planner's curve counts all rows, the linear one only drafted rows.
   const CostPoint points[] = {{1, 0, 1, 1e6}, {1, 0, 2, 1e6 * (1 + linear->slope)}};
   auto told = CostCurve::from_points(points);

@@ -28,7 +28,7 @@ struct Method {
 struct ServerSetup {
   std::size_t sequences = 1;  ///< in every pass
   Method method = {};
-  const replay::CostCurve* curve = nullptr;  ///< time of a pass by all its rows
+  const replay::CostCurve* curve = nullptr;  ///< time of a pass, by CostCurve::batch_cost()
   bool learned = false;                      ///< the planner receives pass times instead of the curve
   std::size_t max_nodes = 32;                ///< drafted rows of one sequence
   bool trees = true;
@@ -49,9 +49,7 @@ struct ServerCounts {
   [[nodiscard]] double throughput() const { return cost > 0 ? static_cast<double>(tokens) / cost : 0; }
 };
 
-/// The time of a pass, in units of the time of a pass of one row.
-double pass_cost(const replay::CostCurve& curve, std::size_t rows, std::size_t context);
-/// The same curve in the form that the planner receives.
+/// The curve in the form that the planner receives.
 CostCurve told_curve(const replay::CostCurve& curve);
 
 /// Serves `sessions` in order. When one ends, the next takes its place, so every pass is full. Counting ends with the

@@ -55,6 +55,16 @@ TEST(CostCurve, GivesAPlannerAlsoThePointsOfSeveralSequences) {
   EXPECT_EQ(curve.for_planner().cost({1, 9, 128}), curve.for_control().cost({1, 9, 128}));
 }
 
+TEST(CostCurve, ChargesABatchByTheNextSmallerMeasuredNumberOfSequences) {
+  const CostCurve curve = file(point(128, 1, "100") + "," + point(128, 9, "180") + "," + point(128, 4, "150", 4) + "," +
+                               point(128, 36, "310", 4));
+  EXPECT_DOUBLE_EQ(curve.batch_cost({1, 5, 128}), 1.4);
+  EXPECT_DOUBLE_EQ(curve.batch_cost({3, 5, 128}), 1.4) << "not measured: by the points of one sequence";
+  EXPECT_DOUBLE_EQ(curve.batch_cost({4, 20, 128}), 2.3);
+  EXPECT_DOUBLE_EQ(curve.batch_cost({16, 20, 128}), 2.3) << "not measured: by the points of four";
+  EXPECT_DOUBLE_EQ(CostCurve::parse("linear:0.1").batch_cost({4, 11, 0}), 2);
+}
+
 TEST(LinearCost, RefusesOtherSlopes) {
   for (const char* spec : {"linear:", "linear:x", "linear:-0.1", "linear:1x", "linear:nan", "linear:inf",
                            "linear:1e308", "linear:65537", "linear:1e999", "linear: 1", "linear:1,2"})
