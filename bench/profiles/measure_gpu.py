@@ -35,6 +35,10 @@ try:
 except ImportError as missing:
     print(f"measure_gpu.py: {missing}; pip install torch", file=sys.stderr)
     sys.exit(2)
+try:
+    import fused_kernels
+except ImportError:  # PyTorch for CPUs has no Triton
+    fused_kernels = None
 
 GIB = 1 << 30
 
@@ -86,6 +90,16 @@ FEWEST_LAYERS = 8
 GPU_RESERVE = 3 * GIB
 
 
+EPSILON = 1e-5  # of RMSNorm
+
+
+@dataclass(frozen=True)
+class Kernels:
+    attention: str  # packed, flash or masked
+    fused: bool  # False: those of PyTorch, one for each operation
+    processors: int = 1  # of the GPU
+
+
 class Cache:
     """Keys and values, [layer, sequence, position, head, number], in memory that all passes share. The contents do not
     change the time. The views of different numbers of sequences overlap."""
@@ -98,8 +112,8 @@ class Cache:
 class Decoder:
     """A decoder with RMSNorm, rotary positions, grouped-query attention and SwiGLU. Gives the logits of every row."""
 
-    def __init__(self, shape: Shape, layers: int, positions: int, attention: str, device, dtype, seed: int):
-        self.shape, self.layers, self.attention = shape, layers, attention
+    def __init__(self, shape: Shape, layers: int, positions: int, kernels: Kernels, device, dtype, seed: int):
+        self.shape, self.layers, self.kernels = shape, layers, kernels
         self.device, self.dtype = device, dtype
         generator = None if device.type == "meta" else torch.Generator(device).manual_seed(seed)
 
@@ -135,33 +149,55 @@ class Decoder:
 
         Writes their keys and values to the cache. Without a cache, runs the embedding and the head only."""
         x = F.embedding(ids, self.embedding)
-        end = start + ids.shape[1]
-        for layer, (norm_1, qkv, out, norm_2, gate_and_up, down) in enumerate(self.blocks if cache else ()):
-            q, k, v = self.rotated(F.linear(self.normed(x, norm_1), qkv), start, end)
-            cache.keys[layer, :, start:end] = k
-            cache.values[layer, :, start:end] = v
-            attended = self.attend(q, cache.keys[layer, :, :end], cache.values[layer, :, :end])
-            x = x + F.linear(attended, out)
-            gate, up = F.linear(self.normed(x, norm_2), gate_and_up).chunk(2, -1)
-            x = x + F.linear(F.silu(gate) * up, down)
-        return F.linear(self.normed(x, self.norm), self.head)
+        blocks = self.blocks if cache else []
+        y = self.normed(x, blocks[0][0] if blocks else self.norm)
+        for layer, (_, qkv, out, norm_2, gate_and_up, down) in enumerate(blocks):
+            attended = self.attend(F.linear(y, qkv), cache.keys[layer], cache.values[layer], start)
+            x, y = self.add_norm(x, F.linear(attended, out), norm_2)
+            norm = blocks[layer + 1][0] if layer + 1 < len(blocks) else self.norm
+            x, y = self.add_norm(x, F.linear(self.gated(F.linear(y, gate_and_up)), down), norm)
+        return F.linear(y, self.head)
 
     def normed(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return F.rms_norm(x, (self.shape.hidden,), weight, 1e-5)
+        return F.rms_norm(x, (self.shape.hidden,), weight, EPSILON)
+
+    def add_norm(self, x: torch.Tensor, added: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        if self.kernels.fused:
+            return fused_kernels.add_norm(x, added, weight, EPSILON)
+        x = x + added
+        return x, self.normed(x, weight)
+
+    def gated(self, gate_and_up: torch.Tensor) -> torch.Tensor:
+        if self.kernels.fused:
+            return fused_kernels.gated(gate_and_up)
+        gate, up = gate_and_up.chunk(2, -1)
+        return F.silu(gate) * up
+
+    def attend(self, qkv: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, start: int) -> torch.Tensor:
+        """Writes keys and values to the cache of a layer, and returns the attention of the rows of `qkv`."""
+        heads = self.shape.heads
+        qkv = qkv.view(*qkv.shape[:2], -1, self.shape.head_dim)
+        end = start + qkv.shape[1]
+        if self.kernels.fused:
+            q = fused_kernels.rotate_and_store(qkv, self.cos, self.sin, keys, values, start, heads)
+        else:
+            q, keys[:, start:end], values[:, start:end] = self.rotated(qkv, start, end)
+        return self.attention(q, keys[:, :end], values[:, :end]).flatten(2)
 
     def rotated(self, qkv: torch.Tensor, start: int, end: int) -> tuple[torch.Tensor, ...]:
         shape = self.shape
-        qkv = qkv.view(*qkv.shape[:2], -1, shape.head_dim)
         qk, v = qkv.split((shape.heads + shape.kv_heads, shape.kv_heads), 2)
         halves_swapped = qk.unflatten(-1, (2, -1)).flip(-2).flatten(-2)
         qk = torch.addcmul(qk * self.cos[start:end], halves_swapped, self.sin[start:end])
         return *qk.split((shape.heads, shape.kv_heads), 2), v
 
-    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """Row i of r sees all positions except the last r - 1 - i."""
+    def attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """Row i of r sees all positions except the last r - 1 - i. All tensors are [sequence, row, head, number]."""
+        if self.kernels.attention == "packed":
+            return fused_kernels.attend(q.contiguous(), k, v, self.kernels.processors)
         sequences, rows, heads, head_dim = q.shape
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-        if self.attention == "flash":
+        if self.kernels.attention == "flash":
             bias = causal_lower_right(rows, k.shape[2])
             made = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, enable_gqa=True)
         else:
@@ -170,7 +206,7 @@ class Decoder:
             bias = self.bias(rows, k.shape[2]) if rows > 1 else None
             made = F.scaled_dot_product_attention(folded, k, v, attn_mask=bias)
             made = made.reshape(sequences, heads, rows, head_dim)
-        return made.transpose(1, 2).flatten(2)
+        return made.transpose(1, 2)
 
     def bias(self, rows: int, length: int) -> torch.Tensor:
         """Made once, as numbers, because each layer would convert a mask of booleans again."""
@@ -186,62 +222,77 @@ def picks(decoder: Decoder, ids: torch.Tensor, cache: Cache | None, start: int) 
     return decoder.forward(ids, cache, start).argmax(-1)
 
 
-def attention_for(wanted: str, shape: Shape, device, dtype) -> str:
+def kernels_for(options, shape: Shape, device, dtype) -> Kernels:
     """Resolves "auto". Refuses flash attention if torch would replace it by a slow implementation."""
-    if device.type != "cuda":
-        return "masked" if wanted == "auto" else wanted
-    q = torch.empty(1, shape.heads, 2, shape.head_dim, device=device, dtype=dtype)
-    kv = torch.empty(1, shape.kv_heads, 16, shape.head_dim, device=device, dtype=dtype)
-    params = torch.backends.cuda.SDPAParams(q, kv, kv, None, 0.0, False, True)
-    if torch.backends.cuda.can_use_flash_attention(params):
-        return "flash" if wanted == "auto" else wanted
-    if wanted == "flash":
-        raise BadInput(f"--attention flash: this torch has no flash attention for {dtype} on this GPU; use masked")
-    return "masked"
+    cuda = device.type == "cuda"
+    with_triton = fused_kernels is not None and (cuda or os.environ.get("TRITON_INTERPRET") == "1")
+    for option in ("attention packed", "kernels fused"):
+        name, value = option.split()
+        if getattr(options, name) == value and not with_triton:
+            raise BadInput(f"--{option}: needs a CUDA device and Triton (pip install triton)")
+    processors = torch.cuda.get_device_properties(device).multi_processor_count if cuda else 1
+    attention = options.attention
+    if attention == "auto":
+        attention = "packed" if cuda and with_triton else "masked"
+    if attention == "flash" and cuda:
+        q = torch.empty(1, shape.heads, 2, shape.head_dim, device=device, dtype=dtype)
+        kv = torch.empty(1, shape.kv_heads, 16, shape.head_dim, device=device, dtype=dtype)
+        params = torch.backends.cuda.SDPAParams(q, kv, kv, None, 0.0, False, True)
+        if not torch.backends.cuda.can_use_flash_attention(params):
+            raise BadInput(f"--attention flash: this torch has no flash attention for {dtype} on this GPU; use masked")
+    fused = options.kernels == "fused" or (options.kernels == "auto" and cuda and with_triton)
+    return Kernels(attention, fused, processors)
 
 
-def check(like: Shape, attention: str, device, dtype, seed: int) -> float:
+def check(like: Shape, kernels: Kernels, device, dtype, seed: int) -> float:
     """Returns the largest difference between the logits of one pass of many rows and of passes of one row each.
 
-    The difference is relative to the largest logit. Wrong masks, positions or cache rows make it large. The check uses
-    the tiny shape with the heads of `like`, so that the same attention kernels run."""
+    The difference is relative to the largest logit. Wrong masks, positions or cache rows make it large. The expected
+    logits are those of PyTorch's kernels with a mask. The check uses the tiny shape with the heads of `like`, so that
+    the same attention kernels run."""
     shape = replace(SHAPES["tiny"], heads=like.heads, kv_heads=like.kv_heads, head_dim=like.head_dim)
-    sequences, prompt, rows = 3, 21, 9
-    decoder = Decoder(shape, shape.layers, prompt + rows, attention, device, dtype, seed)
+    sequences, prompt, rows = 3, 149, 9
+    decoder = Decoder(shape, shape.layers, prompt + rows, kernels, device, dtype, seed)
     generator = torch.Generator("cpu").manual_seed(seed)
     ids = torch.randint(shape.vocabulary, (sequences, prompt + rows), generator=generator).to(device)
 
-    def cache() -> Cache:
+    def logits(used: Kernels, widths: list[int]) -> torch.Tensor:
+        """Of the last rows: runs the prompt, then passes of these widths."""
+        decoder.kernels = used
         size = shape.layers * shape.cache_per_token() * sequences * (prompt + rows)
-        return Cache(torch.randn(size, device=device, dtype=dtype), shape, shape.layers, sequences, prompt + rows)
+        cache = Cache(torch.randn(size, device=device, dtype=dtype), shape, shape.layers, sequences, prompt + rows)
+        decoder.forward(ids[:, :prompt], cache, 0)
+        starts = [prompt + sum(widths[:at]) for at in range(len(widths))]
+        made = [decoder.forward(ids[:, at : at + width], cache, at) for at, width in zip(starts, widths)]
+        return torch.cat(made, 1).float()
 
     with torch.inference_mode():
-        many = cache()
-        decoder.forward(ids[:, :prompt], many, 0)
-        at_once = decoder.forward(ids[:, prompt:], many, prompt).float()
-        single = cache()
-        one_by_one = [decoder.forward(ids[:, at : at + 1], single, at) for at in range(prompt + rows)]
-        expected = torch.cat(one_by_one[prompt:], 1).float()
-        difference = ((at_once - expected).abs().max() / expected.abs().max()).item()
+        expected = logits(Kernels("masked", False), [1] * rows)
+        found = [logits(kernels, widths) for widths in ([rows], [1] * rows, [rows - 2, 2])]
+        difference = max(((each - expected).abs().max() / expected.abs().max()).item() for each in found)
+        invalid = any(each.isnan().any().item() for each in found)
     tolerance = 1e-4 if dtype == torch.float32 else 5e-2
-    if not difference <= tolerance:  # NaN is a failure as well
+    if invalid or not difference <= tolerance:
         raise Failed(
             f"check: a pass of {rows} rows and {rows} passes of one row differ by {difference:.2g} of the largest logit"
-            f" (attention {attention}, {dtype}); at most {tolerance:g} is rounding"
+            f" ({kernels}, {dtype}); at most {tolerance:g} is rounding"
         )
     return difference
 
 
 class EagerPass:
-    """A pass launched kernel by kernel, timed by the CPU's clock."""
+    """A pass launched kernel by kernel, timed by the CPU's clock until the device is done."""
 
-    def __init__(self, run):
+    def __init__(self, run, device):
         self.run = run
-        self.run()
+        self.finish = functools.partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
+        self.launch()
 
     def launch(self) -> None:
+        self.finish()
         begin = time.perf_counter_ns()
         self.run()
+        self.finish()
         self.nanoseconds = time.perf_counter_ns() - begin
 
     def wait(self) -> None:
@@ -383,9 +434,10 @@ def hardware(device) -> str:
 class Report:
     """The curve file. It is written after each pair, so that an interruption loses one pair at most."""
 
-    def __init__(self, options, arguments: list[str], shape: Shape, layers: int, device, attention: str):
+    def __init__(self, options, arguments: list[str], shape: Shape, layers: int, device, kernels: Kernels):
         self.path = options.output
-        graphs = "one CUDA graph for each shape of pass, CUDA events" if device.type == "cuda" else "no graphs, CPU clock"
+        with_graphs = device.type == "cuda" and options.launch == "graph"
+        graphs = "one CUDA graph for each shape of pass, CUDA events" if with_graphs else "no graphs, CPU clock"
         driver = ask_driver(device, "driver_version").get("driver_version")
         self.whole = layers == shape.layers
         self.content = {
@@ -400,7 +452,8 @@ class Report:
             "layers_measured": layers,
             "layer_scaling": "none" if self.whole else
             f"ns = head_ns + (measured_ns - head_ns) x {shape.layers} / {layers}; head_ns is a pass without layers",
-            "attention": attention,
+            "attention": kernels.attention,
+            "kernels": "fused" if kernels.fused else "torch",
             "timing": f"{graphs}; median of {options.samples}, quartiles in low_ns and high_ns; shuffled; no transfers",
             "versions": {"python": platform.python_version(), "torch": torch.__version__, "cuda": torch.version.cuda,
                          "driver": driver},
@@ -457,7 +510,7 @@ def temporary_beside(path: Path):
         raise
 
 
-def measure(options, arguments: list[str], shape: Shape, device, dtype, attention: str) -> None:
+def measure(options, arguments: list[str], shape: Shape, device, dtype, kernels: Kernels) -> None:
     say = Progress()
     pairs = [Pair(sequences, context) for sequences in options.sequences for context in options.contexts]
     most = max(options.drafted)
@@ -465,7 +518,7 @@ def measure(options, arguments: list[str], shape: Shape, device, dtype, attentio
     fit = Fit(options, shape, pairs, free_memory(device), reserve, dtype.itemsize)
     for pair in fit.skipped:
         say.line(f"skipped: {Pair(pair['sequences'], pair['context'])}: {pair['why']}")
-    report = Report(options, arguments, shape, fit.layers, device, attention)
+    report = Report(options, arguments, shape, fit.layers, device, kernels)
     report.content["skipped"] = fit.skipped
     if report.path.is_dir():
         raise BadInput(f"--output {report.path}: is a folder; give a file")
@@ -473,14 +526,14 @@ def measure(options, arguments: list[str], shape: Shape, device, dtype, attentio
         pass
     os.unlink(file.name)
 
-    say.line(f"{options.shape}: {fit.layers} of {shape.layers} layers, {options.dtype}, attention {attention}, "
+    say.line(f"{options.shape}: {fit.layers} of {shape.layers} layers, {options.dtype}, attention {kernels.attention}, "
              f"{report.content['hardware']}")  # fmt: skip
-    decoder = Decoder(shape, fit.layers, max(options.contexts) + most, attention, device, dtype, options.seed)
+    decoder = Decoder(shape, fit.layers, max(options.contexts) + most, kernels, device, dtype, options.seed)
     numbers = fit.layers * shape.cache_per_token() * max(pair.tokens(most) for pair in fit.pairs)
     memory = torch.empty(numbers, device=device, dtype=dtype).normal_()
     generator = torch.Generator("cpu").manual_seed(options.seed)
     order = random.Random(options.seed)
-    pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+    pool = torch.cuda.graph_pool_handle() if device.type == "cuda" and options.launch == "graph" else None
     plain_pass = None
 
     for at, pair in enumerate(fit.pairs):
@@ -495,7 +548,7 @@ def measure(options, arguments: list[str], shape: Shape, device, dtype, attentio
             run = functools.partial(
                 picks, decoder, ids[:, : k + 1].contiguous(), cache if with_layers else None, pair.context - 1
             )
-            return EagerPass(run) if pool is None else GraphPass(run, pool)
+            return EagerPass(run, device) if pool is None else GraphPass(run, pool)
 
         driver: dict[str, str] = {}
         try:
@@ -596,9 +649,15 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--warmup", type=at_least(1), default=3, metavar="N", help="rounds before the measured ones (default: 3)")
     add("--layers", type=at_least(1), metavar="N", help="build only N layers and scale the times to all of them")
     add("--dtype", choices=("bfloat16", "float16", "float32"), help="default: bfloat16 (cpu: float32)")
-    add("--attention", choices=("auto", "flash", "masked"), default="auto",
-        help="flash: torch's causal_lower_right, with flash attention; masked: scaled_dot_product_attention with a mask;"
-        " auto: flash if the GPU supports it (default: auto)")  # fmt: skip
+    add("--attention", choices=("auto", "packed", "flash", "masked"), default="auto",
+        help="packed: a Triton kernel that reads the keys of a group once and splits the context among thread blocks;"
+        " flash: torch's flash attention with causal_lower_right; masked: scaled_dot_product_attention with a mask;"
+        " auto: packed on a GPU with Triton, otherwise masked (default: auto)")  # fmt: skip
+    add("--kernels", choices=("auto", "fused", "torch"), default="auto",
+        help="of norms, rotary positions and SwiGLU. fused: one Triton kernel each, as in an engine; torch: one kernel"
+        " for each operation; auto: fused on a GPU with Triton (default: auto)")  # fmt: skip
+    add("--launch", choices=("graph", "eager"), default="graph",
+        help="graph: one CUDA graph for each shape of pass; eager: kernel by kernel, without graphs (default: graph)")
     add("--seed", type=at_least(0), default=1, metavar="N", help="seed of weights, tokens and order (default: 1)")
     add("--check", action="store_true",
         help="only compare a pass of k + 1 rows with k + 1 passes of one row on the tiny shape; measure nothing")  # fmt: skip
@@ -624,6 +683,7 @@ def device_for(name: str) -> torch.device:
             raise BadInput("no CUDA device; run with --device cpu --shape tiny to try the script")
         if (device.index or 0) >= torch.cuda.device_count():
             raise BadInput(f"--device {name}: there are {torch.cuda.device_count()} CUDA devices, counted from 0")
+        device = torch.device("cuda", device.index or 0)
         torch.cuda.set_device(device)
     return device
 
@@ -636,15 +696,15 @@ def main(arguments: list[str]) -> int:
         options.output = options.output or Path(f"{options.shape}-{device.type}.json")
         dtype = getattr(torch, options.dtype)
         shape = SHAPES[options.shape]
-        attention = attention_for(options.attention, shape, device, dtype)
+        kernels = kernels_for(options, shape, device, dtype)
         both = device.type == "cpu" and options.attention == "auto"
-        for each in ("masked", "flash") if both else (attention,):
-            difference = check(shape, each, device, dtype, options.seed)
+        for each in ("masked", "flash") if both else (kernels.attention,):
+            difference = check(shape, replace(kernels, attention=each), device, dtype, options.seed)
             print(f"check: attention {each}, {options.dtype}: rows at once and one by one differ by {difference:.1e} of "
                   "the largest logit", file=sys.stderr)  # fmt: skip
         if not options.check:
             with torch.inference_mode():
-                measure(options, arguments, shape, device, dtype, attention)
+                measure(options, arguments, shape, device, dtype, kernels)
     except BadInput as error:
         print(f"measure_gpu.py: {error}", file=sys.stderr)
         return 2
