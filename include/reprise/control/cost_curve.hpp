@@ -277,8 +277,9 @@ class CostPrior {
   constexpr CostPrior() noexcept = default;
 
   /// Returns the costs of a GPU that runs one sequence, with captured graphs or few launches. Reading the weights takes
-  /// most of a pass. Each of the first 32 drafted rows costs 1% of a plain pass, and each further row costs 2%. Source:
-  /// docs/choosing.md, which states 0.005 to 0.02 for a row. No GPU was measured.
+  /// most of a pass. Each of the first 32 drafted rows costs 1% of a plain pass, and each further row costs 2%. On an
+  /// H100 with fast kernels a row costs 0.2% to 0.8%; with slow ones the first row costs 4% to 15%
+  /// (docs/performance/gpu.md).
   [[nodiscard]] static constexpr CostPrior gpu_batch_1() noexcept {
     CostPrior prior;
     for (std::size_t rows = least_rows; rows <= most_rows; ++rows) {
