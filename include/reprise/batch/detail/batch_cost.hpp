@@ -34,8 +34,10 @@ namespace reprise::inline v0::detail {
 ///
 /// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows, but
 /// at least 1. The quotient is rounded down to a power of two. In batches of 8 or more, the curve thus reaches up to
-/// about 8 drafted rows for each sequence. Memory: 4.3 KB for each power of two up to 4,096 sequences, and 12 bytes
-/// for each of `most` drafted rows. Only reserve() allocates. Threads: one at a time.
+/// about 8 drafted rows for each sequence. A curve without times borrows the costs of the nearest one that has some,
+/// because a pass takes about as long as another one with as many rows in total. Memory: 4.3 KB for each power of two
+/// up to 4,096 sequences, and 12 bytes for each of `most` drafted rows. Only reserve() allocates. Threads: one at a
+/// time.
 class BatchCost {
  public:
   /// `most`: the largest number of drafted rows whose cost is read.
@@ -57,6 +59,7 @@ class BatchCost {
     plain.sequences = std::clamp<std::size_t>(plain.sequences, 1, most_sequences);
     plain.rows = std::min(plain.rows, most_sequences << 10);
     plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
+    if (!told_) borrow(plain.sequences);
     const bool same =
         plain.sequences == plain_.sequences && plain.rows == plain_.rows && plain.context == plain_.context;
     if (same && (told_ || learned().revision() == revision_)) return;
@@ -178,8 +181,7 @@ class BatchCost {
   }
   /// Replaces the curve of batches of about `sequences` sequences by one with assumed costs.
   void assume(std::size_t sequences, const CostPrior& prior) noexcept {
-    learned_[class_of(std::max<std::size_t>(sequences, 1))] = LearnedCurve(prior);
-    plain_.rows = unlimited;  // matches no pass
+    replace(class_of(std::max<std::size_t>(sequences, 1)), prior, false);
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return costs_.memory_bytes() + logs_.memory_bytes() + replays_.memory_bytes() + (told_ ? told_->memory_bytes() : 0);
@@ -187,6 +189,12 @@ class BatchCost {
 
  private:
   static constexpr std::size_t classes = 13;
+  struct Loan {
+    std::size_t sequences = 0;
+    std::size_t lender = 0;
+    std::uint32_t revision = 0;  // of the lender
+    friend bool operator==(const Loan&, const Loan&) noexcept = default;
+  };
 
   static std::size_t class_of(std::size_t sequences) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(sequences)) - 1, classes - 1);
@@ -204,6 +212,49 @@ class BatchCost {
     return 1 + (run + rows - 1) / rows;
   }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_[class_of(plain_.sequences)]; }
+  void replace(std::size_t at, const CostPrior& prior, bool borrowed) noexcept {
+    learned_[at] = LearnedCurve(prior);
+    borrowed_[at] = borrowed;
+    plain_.rows = unlimited;  // matches no pass
+  }
+  /// Returns true if nothing is known of this curve, except what it may have borrowed.
+  [[nodiscard]] bool lacks_costs(std::size_t at) const noexcept {
+    return learned_[at].passes() == 0 && (borrowed_[at] || learned_[at].prior().empty());
+  }
+  /// Lets the curve of `sequences` sequences have the costs of the nearest curve, as long as it has no times.
+  void borrow(std::size_t sequences) noexcept {
+    const std::size_t at = class_of(sequences);
+    if (!lacks_costs(at)) return;
+    const auto lends = [&](std::size_t i) { return !lacks_costs(i) && !learned_[i].prior().empty(); };
+    for (std::size_t far = 1; far < classes; ++far) {
+      for (const std::size_t lender : {at - far, at + far}) {  // below 0, the number is large
+        if (lender >= classes || !lends(lender)) continue;
+        const Loan loan{sequences, lender, learned_[lender].revision()};
+        if (loan != loan_) replace(at, prior_of(loan), true);
+        loan_ = loan;
+        return;
+      }
+    }
+  }
+  /// Returns the known costs of the lender, for passes of as many rows in total.
+  [[nodiscard]] CostPrior prior_of(const Loan& loan) const noexcept {
+    const LearnedCurve& curve = learned_[loan.lender];
+    const std::size_t own = std::size_t{1} << loan.lender;  // rows of its plain pass
+    const std::size_t known = curve.prior().widest();
+    const auto step = static_cast<std::int64_t>((curve.cost(known) - cost_one) / ((known - 1) * unit(own)));
+    const auto time = [&](std::size_t rows) -> std::int64_t {  // in plain passes of the lender
+      if (rows >= own) return curve.cost(1 + (rows - own + unit(own) - 1) / unit(own));
+      const auto fewer = static_cast<std::int64_t>(own - rows);
+      return std::max(cost_one - step * fewer, cost_one - cost_one * fewer / static_cast<std::int64_t>(own));
+    };
+    CostPrior prior;
+    for (std::size_t row = CostPrior::least_rows; row <= CostPrior::most_rows; ++row) {
+      const std::size_t rows = loan.sequences + (row - 1) * unit(loan.sequences);
+      if (rows > own + (known - 1) * unit(own)) break;
+      prior.assume(row, saturated_cost(UnitScale::divide(time(rows), time(loan.sequences))));
+    }
+    return prior;
+  }
   /// Returns `context` with all bits cleared except the three leading ones.
   static std::size_t rounded_context(std::size_t context) noexcept {
     const std::size_t third_bit = std::max<std::size_t>(1, std::bit_floor(context) / 4);
@@ -286,6 +337,8 @@ class BatchCost {
   AllowedWidths widths_;
   std::size_t most_;
   std::array<LearnedCurve, classes> learned_{};
+  std::array<bool, classes> borrowed_{};
+  Loan loan_;                         // the last one
   PassShape plain_{1, unlimited, 0};  // matches no pass
   std::uint32_t revision_ = 0;        // revision of the learned curve at the last read
   Buffer<Cost> costs_;
