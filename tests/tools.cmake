@@ -117,6 +117,15 @@ if(Python3_Interpreter_FOUND)
   set_tests_properties(llama.setups_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "nowhere.gguf: there is no such file")
 endif()
 
+# The script that builds llama-server, and the benchmark over HTTP, with a stand-in. tests/llama_server/with_real_server.sh
+# has the real server.
+if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.9)
+  add_test(
+    NAME llama_server.scripts COMMAND ${Python3_EXECUTABLE} -m unittest discover -s ${CMAKE_CURRENT_SOURCE_DIR}/llama_server
+  )
+  set_tests_properties(llama_server.scripts PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 TIMEOUT 300)
+endif()
+
 # The script for GPUs, on the CPU. -DPython3_EXECUTABLE= names a Python that has torch.
 set(has_torch 1)
 if(Python3_Interpreter_FOUND)

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The speculation type `reprise` of llama-server, in C++17, with the C functions of reprise. build.py includes this
+// file in common/speculative.cpp, after the types of llama.cpp.
+#pragma once
+
+#include <reprise/c/reprise.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+struct common_speculative_impl_reprise : public common_speculative_impl {
+  static constexpr int32_t longest = 63;  // drafted tokens of a slot
+
+  common_speculative_impl_reprise(const common_params_speculative& params, uint32_t n_seq)
+      : common_speculative_impl(COMMON_SPECULATIVE_TYPE_REPRISE, n_seq, longest),
+        vocab(llama_model_get_vocab(llama_get_model(params.draft.ctx_tgt))),
+        path(params.reprise_history),
+        slots(n_seq) {
+    reprise_history_options kept{};
+    kept.size = sizeof(kept);
+    kept.next_token_bytes = 4U << 20;
+    kept.key = secret();
+    kept.vocabulary = static_cast<uint32_t>(llama_vocab_n_tokens(vocab));
+    need(reprise_history_create(&kept, &history, &error));
+    options.size = sizeof(options);
+    options.history = history;
+    options.key = secret();
+    need(reprise_batch_create(&options, n_seq, &batch, &error));
+    llama_model_desc(llama_get_model(params.draft.ctx_tgt), model, sizeof(model));
+    load();
+  }
+  ~common_speculative_impl_reprise() override {
+    for (uint32_t i = 0; i < n_seq; ++i) keep(i);
+    save();
+    reprise_batch_destroy(batch);
+    reprise_history_destroy(history);
+  }
+
+  // The server tells when a request begins, but not when one ends.
+  void begin(llama_seq_id seq_id, const llama_tokens& prompt) override {
+    const uint32_t begun = static_cast<uint32_t>(seq_id);
+    for (uint32_t i = 0; i < n_seq; ++i)
+      if (i == begun || !slots[i].drafting) keep(i);
+    slots[begun].prompt = prompt.size();
+    reprise_batch_assign(batch, begun, &options);  // with the calibration that the history has now
+  }
+  void draft(common_speculative_draft_params_vec& dparams) override {
+    asked.clear();
+    for (uint32_t i = 0; i < n_seq; ++i) {
+      const common_speculative_draft_params& one = dparams[i];
+      slot& mine = slots[i];
+      mine.drafting = one.drafting;
+      if (!one.drafting) continue;
+      mine.ids.assign(one.prompt->begin(), one.prompt->end());
+      mine.ids.push_back(one.id_last);
+      mine.kept = false;
+      const int32_t most = one.n_max < 0 ? longest : std::min(one.n_max, longest);
+      asked.push_back({i, mine.ids.data(), mine.ids.size(), static_cast<size_t>(most), 0, nullptr, 0});
+    }
+    const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
+    if (reprise_batch_draft(batch, asked.data(), asked.size(), now.count()) != REPRISE_OK)
+      SPC_WRN("reprise: %s\n", reprise_batch_error(batch)->message);
+    for (const reprise_slot& one : asked) dparams[one.slot].result->assign(one.draft, one.draft + one.drafted);
+  }
+  bool process(const common_batch& rows) override {
+    reprise_batch_ran(batch, rows.tokens.size());
+    return true;
+  }
+  void accept(llama_seq_id, uint16_t, bool) override {}  // the next ids show what was accepted
+
+ private:
+  struct slot {
+    llama_tokens ids;     // of the request that runs or ran last
+    llama_tokens stored;  // the last text of the slot in the history
+    size_t prompt = 0;
+    bool drafting = false;
+    bool kept = true;
+  };
+
+  static uint64_t secret() {
+    std::random_device random;
+    return uint64_t{random()} << 32 | random();
+  }
+  void need(reprise_status status) const {
+    if (status != REPRISE_OK) throw std::runtime_error(std::string("reprise: ") + error.message);
+  }
+  // Moves the text of a request that has ended to the history. Text that goes on from the last one of its slot counts
+  // from there.
+  void keep(uint32_t ended) {
+    slot& mine = slots[ended];
+    if (mine.kept || mine.ids.empty()) return;
+    const auto end = mine.ids.begin() + std::min(mine.ids.size(), mine.stored.size());
+    const size_t same = std::mismatch(mine.ids.begin(), end, mine.stored.begin()).first - mine.ids.begin();
+    const size_t prompt = std::min(mine.prompt, mine.ids.size());
+    reprise_history_learn_from_batch(history, batch, ended);
+    reprise_history_add(history, ++names, mine.ids.data() + same, mine.ids.size() - same,
+                        prompt - std::min(prompt, same), 0);
+    mine.stored = mine.ids;
+    mine.kept = true;
+  }
+
+  // ---- The file of the history ----
+
+  // The history is in the file `path`, and the costs of passes of n sequences in `path`.n.
+  std::string costs_of(uint32_t sequences) const { return path + "." + std::to_string(sequences); }
+  void load() {
+    if (path.empty()) return;
+    const std::string bytes = read(path);
+    if (!bytes.empty() && reprise_history_load(history, tokenizer(), bytes.data(), bytes.size()) != REPRISE_OK) {
+      SPC_WRN("reprise: %s: %s; nothing is kept there\n", path.c_str(), reprise_history_error(history)->message);
+      return path.clear();
+    }
+    for (uint32_t n = 1; n <= n_seq; n *= 2) {
+      const std::string costs = read(costs_of(n));
+      if (!costs.empty() && reprise_batch_load_costs(batch, n, model, costs.data(), costs.size()) != REPRISE_OK)
+        SPC_WRN("reprise: %s: %s; costs are learned anew\n", costs_of(n).c_str(), reprise_batch_error(batch)->message);
+    }
+  }
+  void save() const {
+    if (path.empty()) return;
+    write(path, [&](char* bytes, size_t room, size_t* needed) {
+      return reprise_history_save(history, tokenizer(), bytes, room, needed);
+    });
+    for (uint32_t n = 1; n <= n_seq; n *= 2)
+      write(costs_of(n), [&](char* bytes, size_t room, size_t* needed) {
+        return reprise_batch_save_costs(batch, n, model, bytes, room, needed);
+      });
+  }
+  // A number that differs between vocabularies: FNV-1a over the texts of all tokens.
+  uint64_t tokenizer() const {
+    uint64_t hash = 14695981039346656037U;
+    for (llama_token id = 0; id < llama_vocab_n_tokens(vocab); ++id)
+      for (const char* c = llama_vocab_get_text(vocab, id);; ++c) {
+        hash = (hash ^ static_cast<uint8_t>(*c)) * 1099511628211U;
+        if (*c == 0) break;
+      }
+    return hash;
+  }
+  static std::string read(const std::string& name) {
+    std::ifstream file(name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // The old file stays if the new one cannot be written.
+  template <class Save>
+  static void write(const std::string& name, const Save& save) {
+    size_t needed = 0;
+    save(nullptr, 0, &needed);
+    std::string bytes(needed, 0);
+    const std::string next = name + ".new";
+    const bool saved = save(&bytes[0], bytes.size(), &needed) == REPRISE_OK &&
+                       (std::ofstream(next, std::ios::binary) << bytes).flush() &&
+                       std::rename(next.c_str(), name.c_str()) == 0;
+    if (!saved) SPC_WRN("reprise: %s cannot be written\n", name.c_str());
+  }
+
+  const llama_vocab* vocab;
+  char model[64] = "";  // the name under which costs are saved
+  std::string path;
+  std::vector<slot> slots;
+  std::vector<reprise_slot> asked;
+  uint64_t names = 0;
+  reprise_options options{};
+  reprise_error error{};
+  reprise_history* history = nullptr;
+  reprise_batch* batch = nullptr;
+};

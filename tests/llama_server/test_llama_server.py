@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The script that builds llama-server, and the benchmark over HTTP, without llama.cpp. real_server.py has the rest."""
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "examples/llama_server"), str(ROOT / "bench/server_http")]
+import build  # noqa: E402
+import server_http  # noqa: E402
+
+FAKE = ROOT / "tests/llama_server/fake_server.py"
+
+
+class Build(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.sources = self.folder / "sources"
+        for insertion in build.INSERTIONS:
+            file = self.sources / insertion.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("a") as out:
+                out.write(f"// before\n{insertion.at}// after\n")
+
+    def run_build(self):
+        arguments = sys.argv
+        sys.argv = ["build.py", str(self.folder / "out"), "--sources", str(self.sources), "--patch-only"]
+        try:
+            build.main()
+        finally:
+            sys.argv = arguments
+
+    def refused(self):
+        with self.assertRaises(SystemExit) as refused:
+            self.run_build()
+        self.assertFalse((self.folder / "out/llama.cpp").exists())
+        return str(refused.exception)
+
+    def test_lines_are_inserted_beside_their_places_and_nothing_else_changes(self):
+        before = {i.file: (self.sources / i.file).read_text() for i in build.INSERTIONS}
+        self.run_build()
+        for insertion in build.INSERTIONS:
+            after = (self.folder / "out/llama.cpp" / insertion.file).read_text()
+            both = insertion.text + insertion.at if insertion.before else insertion.at + insertion.text
+            self.assertIn(both, after)
+            self.assertEqual((self.sources / insertion.file).read_text(), before[insertion.file])
+        for name, text in before.items():
+            after = (self.folder / "out/llama.cpp" / name).read_text()
+            for insertion in build.INSERTIONS:
+                if insertion.file == name:
+                    after = after.replace(insertion.text, "", 1)
+            self.assertEqual(after, text)
+
+    def test_other_sources_are_refused_in_one_sentence(self):
+        place = build.INSERTIONS[0]
+        file = self.sources / place.file
+        text = file.read_text()
+        file.write_text(text.replace(place.at, "something else\n"))
+        self.assertRegex(self.refused(), "common.h has the text .* 0 times instead of once; nothing was changed")
+        file.write_text(text + place.at)
+        self.assertIn("2 times instead of once", self.refused())
+        file.unlink()
+        self.assertIn("is missing: these sources are not those of llama-cpp-python", self.refused())
+
+
+class Requests(unittest.TestCase):
+    def test_a_loop_is_cut_to_what_was_said_once(self):
+        said = list(range(100, 160))
+        self.assertIsNone(server_http.loop_at(said * 2, []))
+        self.assertEqual(server_http.loop_at(said * 5, []), 60)
+        self.assertEqual(server_http.loop_at([7] * 200, []), 1)
+        self.assertIsNone(server_http.loop_at(said * 5, said * 9), "a copy of the prompt")
+
+    def test_variants_are_what_a_second_client_sends(self):
+        chosen = server_http.conversations(ROOT / "bench/prompts", 0, 10)
+        names = {session["id"]: session for session in chosen}
+        edited = names["chat/01+edited"]["turns"]
+        self.assertEqual(edited, [names["chat/01"]["turns"][0], names["chat/01"]["turns"][2]])
+        self.assertIn("code-edit/01+alike", names)
+
+    def test_a_bad_file_is_refused_with_its_line(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write('{"id":"a","turns":[{"prompt":[1],"output":[2]}]}\n{"id":"b"}\n')
+            file.flush()
+            with self.assertRaisesRegex(server_http.InputError, r":2: KeyError\('turns'\); write the file with"):
+                server_http.read_requests(pathlib.Path(file.name))
+
+
+class Runs(unittest.TestCase):
+    def run_tool(self, *arguments):
+        options = server_http.parsed([str(argument) for argument in arguments])
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            {"record": server_http.record, "run": server_http.run}[options.command](options)
+        return out.getvalue()
+
+    def test_requests_are_recorded_sent_and_compared(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            server = ["--server", FAKE, "--model", "none.gguf"]
+            requests, runs = folder / "requests.jsonl", folder / "runs.json"
+            self.run_tool("record", *server, "--out", requests, "--every", 20, "--tokens", 40)
+            sessions = server_http.read_requests(requests)
+            again = next(turns for turns in sessions if turns[0]["id"].startswith("chat/01#"))
+            # The second request has the first answer, the end of its turn and the next question.
+            text = "".join(map(chr, again[1]["prompt"]))
+            self.assertTrue(text.startswith("".join(map(chr, again[0]["prompt"]))))
+            self.assertIn("][user:How often should I run in the first month?][assistant:", text)
+
+            types = ["plain", "ngram-mod", "slow=--none"]
+            table = self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types,
+                                  "--slots", 1, 2, "--runs", 3)
+            rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
+            first = {row[0]: row for row in rows[2:5]}
+            self.assertEqual(set(first), {"plain", "ngram-mod, the best own", "slow"})
+            self.assertEqual(first["ngram-mod, the best own"][8], "2.000 (2.000 to 2.000)")
+            self.assertEqual(first["slow"][8:], ["1.000 (1.000 to 1.000)", "0.500 (0.500 to 0.500)", "0"])
+            tokens = sum(request["tokens"] for turns in sessions for request in turns)
+            self.assertEqual(first["plain"][5], str(tokens))
+            self.assertLess(int(first["ngram-mod, the best own"][5]), tokens * 0.55)
+            kept = json.loads(runs.read_text())
+            self.assertEqual([one["type"] for one in kept["runs"] if one["slots"] == 1][:6],
+                             ["plain", "ngram-mod", "slow", "slow", "ngram-mod", "plain"])
+
+    def test_each_run_begins_with_a_copy_of_the_history(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for file in ("history", "history.1"):
+                (folder / file).write_text(file)
+            with server_http.copied_history(folder / "history") as copy:
+                self.assertEqual(pathlib.Path(copy + ".1").read_text(), "history.1")
+                pathlib.Path(copy).write_text("another one")
+            self.assertEqual((folder / "history").read_text(), "history")
+            self.assertFalse(pathlib.Path(copy).exists())
+
+    def test_a_server_that_does_not_start_is_an_error_that_names_its_log(self):
+        with tempfile.TemporaryDirectory() as name:
+            requests = pathlib.Path(name) / "requests.jsonl"
+            requests.write_text('{"id":"a","turns":[{"prompt":[1],"output":[2]}]}\n')
+            with self.assertRaisesRegex(server_http.InputError, "did not start; its messages are in .*runs.log"):
+                self.run_tool("run", "--server", "/bin/false", "--model", "m", "--requests", requests, "--json",
+                              pathlib.Path(name) / "runs.json")
+
+
+if __name__ == "__main__":
+    unittest.main()
