@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <string>
 
@@ -37,10 +38,11 @@ class FolderTest : public ::testing::Test {
   const std::filesystem::path folder_;
 
  private:
-  /// Tests of different programs run at the same time, but no two have the same suite and name.
+  /// The number keeps runs of the same test apart, as of two checkouts on one machine.
   static std::string folder_name() {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string("reprise-") + test->test_suite_name() + "-" + test->name();
+    std::string name = std::string("reprise-") + test->test_suite_name() + "-" + test->name() + "-" +
+                       std::to_string(std::random_device()());
     std::replace(name.begin(), name.end(), '/', '-');
     return name;
   }
