@@ -143,6 +143,7 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   batch
+  batch_cost
   batched_loop
   packing
   planner

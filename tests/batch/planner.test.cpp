@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstddef>
 #include <deque>
-#include <optional>
 #include <vector>
 
 #include "batch/drafts.hpp"
@@ -530,56 +529,6 @@ TEST(BatchPlanner, LearnsFromTimesWhatPassesCost) {
   EXPECT_LT(drafted_when_timed(CostCurve::linear(0.3), 4), 1.0);
   EXPECT_GT(drafted_when_timed(CostCurve::linear(0.001), 32), 120.0) << "nearly all of 128";
   EXPECT_LT(drafted_when_timed(CostCurve::linear(0.05), 32), 8.0);
-}
-
-TEST(BatchPlanner, AnotherNumberOfSequencesBorrowsTheCostsOfAsManyRowsUntilItIsTimed) {
-  for (const double slope : {0.01, 0.1, 0.3}) {
-    const auto cost = [&](std::size_t rows) { return 1 + slope * static_cast<double>(rows - 1); };
-    BatchPlanner planner;
-    const auto run = [&](std::size_t sequences, bool timed) {
-      Drafts drafts;
-      for (std::size_t i = 0; i < sequences; ++i) drafts.chain({99, 98, 97, 96});
-      const BatchPlan plan = planner.plan(drafts.entries());
-      const std::vector<std::size_t> committed(sequences, 1 + plan.drafted / sequences);
-      std::optional<std::chrono::nanoseconds> measured;
-      if (timed) measured = std::chrono::nanoseconds(static_cast<std::int64_t>(1e7 * cost(plan.rows)));
-      planner.learn(committed, measured);
-      return plan.drafted;
-    };
-    for (int pass = 0; pass < 400; ++pass) run(4, true);
-    const std::size_t known = planner.learned(4).prior().widest() - 1;  // drafted rows
-    // Passes without a time, as while prompts run, do not make rows cheap again.
-    for (const std::size_t sequences :
-         {std::size_t{3}, std::size_t{2}, std::size_t{1}, std::size_t{8}, std::size_t{3}}) {
-      for (int pass = 0; pass < 20; ++pass) run(sequences, false);
-      for (std::size_t k = 1; k + sequences <= known + 4; ++k) {
-        const double expected = cost(sequences + k) / cost(sequences);
-        const double borrowed = static_cast<double>(planner.learned(sequences).cost(1 + k)) / cost_one;
-        EXPECT_NEAR(borrowed, expected, 0.1 * expected) << sequences << " sequences, " << k << " rows, " << slope;
-      }
-    }
-    // Its own times replace the loan.
-    for (int pass = 0; pass < 50; ++pass) run(3, true);
-    const CostPrior own = planner.learned(3).prior();
-    for (int pass = 0; pass < 50; ++pass) run(4, true);
-    run(3, false);
-    EXPECT_EQ(planner.learned(3).prior(), own);
-  }
-}
-
-TEST(BatchPlanner, CostsThatWereGivenAreNotReplacedByALoan) {
-  BatchPlanner planner;
-  planner.assume(1, CostPrior::gpu_batch_1());
-  planner.assume(4, CostPrior::cpu_quantised());
-  Drafts drafts;
-  drafts.chain({95, 90, 85, 80});
-  static_cast<void>(planner.plan(drafts.entries()));
-  EXPECT_EQ(planner.learned(1).prior(), CostPrior::gpu_batch_1());
-  planner.learn(std::vector<std::size_t>(1, 1));
-  drafts.chain({95, 90, 85, 80});
-  static_cast<void>(planner.plan(drafts.entries()));
-  EXPECT_EQ(planner.learned(2).prior().widest(), 63U) << "all rows that the curve of one sequence knows";
-  EXPECT_LT(planner.learned(2).cost(5), 2 * cost_one);
 }
 
 TEST(BatchPlanner, WithoutTimesADraftedRowCostsATwentieth) {

@@ -201,8 +201,9 @@ class BatchPlanner {
   [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
   /// Returns the curve that is learned from batches of about `sequences` sequences: there is one for each power of two.
   /// One drafted row of the curve represents `sequences` / 8 drafted rows, rounded down to a power of two, but at least
-  /// 1. LearnedCurve::prior() of the result can be saved with save_costs(); use a name for each number of sequences. A
-  /// curve without times has borrowed costs: those of the nearest curve with times, for as many rows in total.
+  /// 1. LearnedCurve::prior() of the result can be saved with save_costs(); use a name for each number of sequences. As
+  /// long as nothing is known of a curve, passes are planned with the costs of the nearest one with times, or else with
+  /// assumed costs.
   [[nodiscard]] const LearnedCurve& learned(std::size_t sequences) const noexcept { return cost_.learned(sequences); }
   /// Starts the curve of batches of about `sequences` sequences again, from assumed costs in the rows of learned(). Has
   /// no effect if a curve was given.

@@ -181,6 +181,8 @@ class LearnedCurve {
     if (confirmed) wait_ = std::min(2 * wait_, longest_wait);
   }
 
+  /// Returns the largest row count whose cost is trusted or assumed; 1 if there is none.
+  [[nodiscard]] std::size_t widest() const noexcept { return widest_; }
   /// Returns the number of timed passes of 1 to most_rows rows.
   [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
   /// Returns the number of refits. Costs read from the curve stay valid until this number changes.

@@ -34,8 +34,9 @@ namespace reprise::inline v0::detail {
 ///
 /// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows, but
 /// at least 1. The quotient is rounded down to a power of two. In batches of 8 or more, the curve thus reaches up to
-/// about 8 drafted rows for each sequence. A curve without times borrows the costs of the nearest one that has some,
-/// because a pass takes about as long as another one with as many rows in total. Memory: 4.3 KB for each power of two
+/// about 8 drafted rows for each sequence. As long as nothing is known of a curve, the costs of the nearest one serve,
+/// because a pass takes about as long as another one with as many rows in total. With its first time, a curve starts
+/// from them. Memory: 4.3 KB for each power of two
 /// up to 4,096 sequences, and 12 bytes for each of `most` drafted rows. Only reserve() allocates. Threads: one at a
 /// time.
 class BatchCost {
@@ -171,7 +172,12 @@ class BatchCost {
   void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time,
              std::optional<std::size_t> instead) noexcept {
     if (!learns()) return;
-    LearnedCurve& curve = learned_[class_of(plain_.sequences)];
+    const std::size_t at = class_of(plain_.sequences);
+    LearnedCurve& curve = learned_[at];
+    if (time && time->count() > 0) {
+      if (lacks_costs(at) && lent_.sequences == plain_.sequences) curve = borrowed_;
+      timed_at_[at] = plain_.sequences;
+    }
     if (instead) curve.tried(row_of(drafted), costs_[*instead], time);
     curve.learn(row_of(drafted), drafted == 0, time);
   }
@@ -181,7 +187,9 @@ class BatchCost {
   }
   /// Replaces the curve of batches of about `sequences` sequences by one with assumed costs.
   void assume(std::size_t sequences, const CostPrior& prior) noexcept {
-    replace(class_of(std::max<std::size_t>(sequences, 1)), prior, false);
+    learned_[class_of(std::max<std::size_t>(sequences, 1))] = LearnedCurve(prior);
+    lent_ = {};
+    plain_.rows = unlimited;  // matches no pass
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return costs_.memory_bytes() + logs_.memory_bytes() + replays_.memory_bytes() + (told_ ? told_->memory_bytes() : 0);
@@ -191,7 +199,7 @@ class BatchCost {
   static constexpr std::size_t classes = 13;
   struct Loan {
     std::size_t sequences = 0;
-    std::size_t lender = 0;
+    std::size_t own = 0;         // sequences of the lender; 0: there is none
     std::uint32_t revision = 0;  // of the lender
     friend bool operator==(const Loan&, const Loan&) noexcept = default;
   };
@@ -211,46 +219,58 @@ class BatchCost {
     const std::size_t rows = unit(plain_.sequences);
     return 1 + (run + rows - 1) / rows;
   }
-  [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_[class_of(plain_.sequences)]; }
-  void replace(std::size_t at, const CostPrior& prior, bool borrowed) noexcept {
-    learned_[at] = LearnedCurve(prior);
-    borrowed_[at] = borrowed;
-    plain_.rows = unlimited;  // matches no pass
+  [[nodiscard]] const LearnedCurve& learned() const noexcept {
+    const std::size_t at = class_of(plain_.sequences);
+    return lacks_costs(at) && lent_.sequences == plain_.sequences ? borrowed_ : learned_[at];
   }
-  /// Returns true if nothing is known of this curve, except what it may have borrowed.
+  /// Returns true if nothing is known of this curve.
   [[nodiscard]] bool lacks_costs(std::size_t at) const noexcept {
-    return learned_[at].passes() == 0 && (borrowed_[at] || learned_[at].prior().empty());
+    return learned_[at].passes() == 0 && learned_[at].widest() == 1;
   }
-  /// Lets the curve of `sequences` sequences have the costs of the nearest curve, as long as it has no times.
-  void borrow(std::size_t sequences) noexcept {
+  /// Returns the loan of the curve of `sequences` sequences: from the nearest curve with times, or else with given
+  /// costs.
+  [[nodiscard]] Loan loan_of(std::size_t sequences) const noexcept {
     const std::size_t at = class_of(sequences);
-    if (!lacks_costs(at)) return;
-    const auto lends = [&](std::size_t i) { return !lacks_costs(i) && !learned_[i].prior().empty(); };
-    for (std::size_t far = 1; far < classes; ++far) {
-      for (const std::size_t lender : {at - far, at + far}) {  // below 0, the number is large
-        if (lender >= classes || !lends(lender)) continue;
-        const Loan loan{sequences, lender, learned_[lender].revision()};
-        if (loan != loan_) replace(at, prior_of(loan), true);
-        loan_ = loan;
-        return;
+    for (const bool timed : {true, false}) {
+      for (std::size_t far = 1; far < classes; ++far) {
+        for (const std::size_t lender : {at - far, at + far}) {  // below 0, the number is large
+          if (lender >= classes || learned_[lender].widest() == 1 || (learned_[lender].passes() > 0) != timed) continue;
+          const std::size_t own = timed ? timed_at_[lender] : std::size_t{1} << lender;
+          return {sequences, own, learned_[lender].revision()};
+        }
       }
     }
+    return {};
+  }
+  /// Reads the costs that the curve of `sequences` sequences borrows, as long as nothing is known of it.
+  void borrow(std::size_t sequences) noexcept {
+    if (!lacks_costs(class_of(sequences))) return;
+    const Loan loan = loan_of(sequences);
+    if (loan == lent_) return;
+    lent_ = loan;
+    borrowed_ = loan.own == 0 ? LearnedCurve() : LearnedCurve(prior_of(loan));
+    plain_.rows = unlimited;  // matches no pass
   }
   /// Returns the known costs of the lender, for passes of as many rows in total.
   [[nodiscard]] CostPrior prior_of(const Loan& loan) const noexcept {
-    const LearnedCurve& curve = learned_[loan.lender];
-    const std::size_t own = std::size_t{1} << loan.lender;  // rows of its plain pass
-    const std::size_t known = curve.prior().widest();
-    const auto step = static_cast<std::int64_t>((curve.cost(known) - cost_one) / ((known - 1) * unit(own)));
+    const LearnedCurve& curve = learned_[class_of(loan.own)];
     const auto time = [&](std::size_t rows) -> std::int64_t {  // in plain passes of the lender
-      if (rows >= own) return curve.cost(1 + (rows - own + unit(own) - 1) / unit(own));
-      const auto fewer = static_cast<std::int64_t>(own - rows);
-      return std::max(cost_one - step * fewer, cost_one - cost_one * fewer / static_cast<std::int64_t>(own));
+      const auto unit = static_cast<std::int64_t>(this->unit(loan.own));
+      if (rows >= loan.own) {
+        const auto drafted = static_cast<std::int64_t>(rows - loan.own);
+        const std::int64_t low = curve.cost(1 + static_cast<std::size_t>(drafted / unit));
+        const std::int64_t more = curve.cost(2 + static_cast<std::size_t>(drafted / unit)) - low;
+        return low + more * (drafted % unit) / unit;
+      }
+      const auto all = static_cast<std::int64_t>(curve.widest() - 1) * unit;
+      const auto fewer = static_cast<std::int64_t>(loan.own - rows);
+      return cost_one - std::min((curve.cost(curve.widest()) - cost_one) * fewer / all,
+                                 cost_one * fewer / static_cast<std::int64_t>(loan.own));
     };
     CostPrior prior;
     for (std::size_t row = CostPrior::least_rows; row <= CostPrior::most_rows; ++row) {
       const std::size_t rows = loan.sequences + (row - 1) * unit(loan.sequences);
-      if (rows > own + (known - 1) * unit(own)) break;
+      if (rows > loan.own + (curve.widest() - 1) * unit(loan.own)) break;
       prior.assume(row, saturated_cost(UnitScale::divide(time(rows), time(loan.sequences))));
     }
     return prior;
@@ -337,8 +357,9 @@ class BatchCost {
   AllowedWidths widths_;
   std::size_t most_;
   std::array<LearnedCurve, classes> learned_{};
-  std::array<bool, classes> borrowed_{};
-  Loan loan_;                         // the last one
+  std::array<std::size_t, classes> timed_at_{};  // sequences of the last timed pass
+  LearnedCurve borrowed_;
+  Loan lent_;                         // what borrowed_ has
   PassShape plain_{1, unlimited, 0};  // matches no pass
   std::uint32_t revision_ = 0;        // revision of the learned curve at the last read
   Buffer<Cost> costs_;
