@@ -70,15 +70,15 @@ def conversations(prompts: Path, skip: int, every: int) -> list[dict[str, Any]]:
     return chosen
 
 
-def loop_at(output: list[int], context: list[int], window: int = 48, sayings: int = 3) -> int | None:
-    """How much of an output stays that repeats itself: the exact rule of bench/llama/loops.hpp."""
+def loop_at(output: list[int], context: list[int], window: int = 48, times: int = 3) -> int | None:
+    """The number of tokens that stay of an output that repeats itself: the exact rule of bench/llama/loops.hpp."""
     before = collections.Counter(tuple(context[i : i + window]) for i in range(len(context) - window + 1))
     ends: dict[tuple[int, ...], list[int]] = {}
     for end in range(window, len(output) + 1):
         block = tuple(output[end - window : end])
         places = ends.setdefault(block, [])
         places.append(end)
-        if len(places) < before[block] + sayings:
+        if len(places) < before[block] + times:
             continue
         first = max(before[block], 1)
         period, keep = places[first] - places[first - 1], places[first]
@@ -151,7 +151,7 @@ class Server:
 
 def record(options: argparse.Namespace) -> None:
     sessions = conversations(options.prompts, options.skip, options.every)
-    cut = 0
+    cut = written = 0
     with Server(options, [], 1, options.out.with_suffix(".log")) as server, options.out.open("w") as out:
         for number, session in enumerate(sessions, 1):
             messages = [{"role": "system", "content": session["system"]}] if "system" in session else []
@@ -179,17 +179,19 @@ def record(options: argparse.Namespace) -> None:
             if turns:
                 name = {"id": session["id"], "category": session["category"], "turns": turns}
                 out.write(json.dumps(name, separators=(",", ":")) + "\n")
+                written += 1
             progress(f"{number} of {len(sessions)} sessions, {cut} answers cut at a loop")
     progress("")
-    print(f"{options.out}: {len(sessions)} sessions, {cut} answers cut at a loop")
+    print(f"{options.out}: {written} sessions, {cut} answers cut at a loop")
 
 
 def after_answer(server: Server, messages: list[dict[str, str]], shown: str) -> list[int]:
     """The ids that follow the last answer: the end of the turn, the new message, and the start of the next answer."""
     answered = server.post("/apply-template", {"messages": messages[:-1], "add_generation_prompt": False})["prompt"]
-    answer = messages[-2]["content"]
-    tail = answered[answered.rindex(answer) + len(answer) :] if answer and answer in answered else ""
-    text = tail + shown[len(answered) :] if shown.startswith(answered) else shown
+    answer = messages[-2]["content"].strip()
+    if not shown.startswith(answered) or answer not in answered:
+        raise InputError("the chat template changes earlier messages: use a model whose template keeps them")
+    text = shown[answered.rindex(answer) + len(answer) :]
     ids: list[int] = server.post("/tokenize", {"content": text, "add_special": False, "parse_special": True})["tokens"]
     return ids
 
@@ -198,8 +200,9 @@ def after_answer(server: Server, messages: list[dict[str, str]], shown: str) -> 
 
 
 def read_requests(file: Path) -> list[list[dict[str, Any]]]:
-    """For each session, its requests in order."""
+    """For each session, its requests in order, without those whose prompt an earlier request has."""
     sessions = []
+    sent: set[tuple[int, ...]] = set()
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         try:
             session = json.loads(line)
@@ -207,11 +210,14 @@ def read_requests(file: Path) -> list[list[dict[str, Any]]]:
             requests = []
             for turn, part in enumerate(session["turns"], 1):
                 context = context + part["prompt"]
-                requests.append({"id": f"{session['id']}#{turn}", "prompt": context, "tokens": len(part["output"])})
+                if tuple(context) not in sent:
+                    requests.append({"id": f"{session['id']}#{turn}", "prompt": context, "tokens": len(part["output"])})
+                sent.add(tuple(context))
                 context = context + part["output"]
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{file}:{number}: {error!r}; write the file with `server_http.py record`") from error
-        sessions.append(requests)
+        if requests:
+            sessions.append(requests)
     if not sessions:
         raise InputError(f"{file} is empty: write it with `server_http.py record`")
     return sessions
@@ -275,6 +281,8 @@ def copied_history(history: Path | None) -> Iterator[str]:
 def run(options: argparse.Namespace) -> None:
     sessions = read_requests(options.requests)
     kinds = list(named_flags(options.types))
+    if len({name for name, _ in kinds}) < len(kinds):
+        raise InputError("two types have the same name: give names as in --types plain 'other=--spec-type ngram-mod'")
     if options.history is not None:
         kinds.append(("reprise, next day", ["--spec-type", "reprise", "--spec-reprise-history", "HISTORY"]))
     setup = {"model": options.model.name, "requests": options.requests.name, "threads": options.threads, "load": options.load}
@@ -290,13 +298,13 @@ def run(options: argparse.Namespace) -> None:
                     with copied_history(options.history) as history:
                         with Server(options, [flag.replace("HISTORY", history) for flag in flags], slots, log) as server:
                             measured = measure(server, sessions, slots)
-                    result["runs"].append({"type": name, "slots": slots, "round": number, "load": os.getloadavg()[0], **measured})
+                    result["runs"].append({"type": name, "flags": flags, "slots": slots, "round": number, "load": os.getloadavg()[0], **measured})
                     options.json.write_text(json.dumps(result))
     finally:
         for process in busy:
             process.kill()
     progress("")
-    report([result])
+    report(result)
 
 
 # ---- Report ----------------------------------------------------------------------------------------------------------
@@ -327,8 +335,13 @@ def interval(ratios: list[float]) -> str:
     return f"{math.exp(mean):.3f} ({math.exp(mean - half):.3f} to {math.exp(mean + half):.3f})"
 
 
-def report(results: list[dict[str, Any]]) -> None:
-    runs = [one for result in results for one in result["runs"]]
+def is_own(one: dict[str, Any]) -> bool:
+    """A type of the server itself."""
+    return "--spec-type" in one["flags"] and "reprise" not in one["flags"]
+
+
+def report(result: dict[str, Any]) -> None:
+    runs = result["runs"]
     for slots in sorted({one["slots"] for one in runs}):
         by_type: dict[str, list[dict[str, Any]]] = {}
         for one in runs:
@@ -339,13 +352,13 @@ def report(results: list[dict[str, Any]]) -> None:
         def ratio(name: str, other: str, speeds: dict[str, dict[int, float]] = speeds) -> list[float]:
             return [value / speeds[other][r] for r, value in speeds[name].items() if r in speeds[other]]
 
-        own = [name for name in by_type if name.startswith("ngram")]
+        own = [name for name, ones in by_type.items() if is_own(ones[0])]
         best = max(own, key=lambda name: statistics.median(speeds[name].values()), default="")
         plain = by_type.get("plain", [])
         texts = {answer["id"]: answer["tokens"] for answer in plain[0]["answers"]} if plain else {}
-        print(f"\n{slots} slot{'s' * (slots > 1)}, {results[0]['model']}, {results[0]['load']} busy programs beside it")
-        print("| type | runs | tokens/s | least | most | passes | drafted | accepted | over plain | over the best own | other texts |")
-        print("|---|---|---|---|---|---|---|---|---|---|---|")
+        print(f"\n{slots} slot{'s' * (slots > 1)}, {result['model']}, {result['load']} busy programs beside it")
+        print("| type | runs | tokens/s | least | most | passes | drafted | accepted | prompts, s | over plain | over the best own | other texts |")
+        print("|---|---|---|---|---|---|---|---|---|---|---|---|")
         for name, ones in by_type.items():
             values = sorted(speeds[name].values())
             middle = sorted(ones, key=speed)[len(ones) // 2]
@@ -359,6 +372,7 @@ def report(results: list[dict[str, Any]]) -> None:
                 str(passes_of(middle)),
                 str(sum(answer["drafted"] for answer in middle["answers"])),
                 str(sum(answer["accepted"] for answer in middle["answers"])),
+                f"{sum(answer['prompt_ms'] for answer in middle['answers']) / 1000:.1f}",
                 interval(ratio(name, "plain")) if plain else "",
                 interval(ratio(name, best)) if best else "",
                 str(len(changed)),
@@ -413,7 +427,8 @@ def main() -> int:
         elif options.command == "run":
             run(options)
         else:
-            report([json.loads(file.read_text()) for file in options.files])
+            for file in options.files:
+                report(json.loads(file.read_text(encoding="utf-8")))
     except (InputError, OSError) as error:
         print(f"server_http.py: {error}", file=sys.stderr)
         return 1

@@ -10,7 +10,7 @@ The build takes about ten minutes on two cores. FOLDER/llama-server is the progr
     FOLDER/llama-server -m MODEL.gguf --spec-type reprise --spec-reprise-history FOLDER/history
 
 Only lines are inserted, next to lines that are looked for. Where one is missing, or there twice, nothing is changed.
-A second run builds again what has changed.
+A second run builds what has changed in reprise. The exit status is 3 if the sources cannot be downloaded.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def fetched(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d"]
         if subprocess.run([*command, str(folder), PACKAGE]).returncode:
-            sys.exit(f"build.py: pip cannot download {PACKAGE}: give a folder of llama.cpp with --sources")
+            print(f"build.py: pip cannot download {PACKAGE}: give a folder of llama.cpp with --sources", file=sys.stderr)
+            sys.exit(3)
         [archive] = folder.glob("llama_cpp_python-*.tar.gz")
         with tarfile.open(archive) as tar:
             tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
@@ -130,6 +131,9 @@ def inserted(sources: Path) -> dict[Path, str]:
                 sys.exit(f"build.py: {file} is missing: these sources are not those of {PACKAGE}")
             texts[file] = file.read_text(encoding="utf-8")
         text = texts[file]
+        both = insertion.text + insertion.at if insertion.before else insertion.at + insertion.text
+        if both in text:
+            sys.exit(f"build.py: {file} has lines of reprise already: give sources as they were shipped")
         if (count := text.count(insertion.at)) != 1:
             line = insertion.at.strip().splitlines()[0]
             sys.exit(f"build.py: {file} has the text '{line}' {count} times instead of once; nothing was changed")
@@ -145,11 +149,15 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at a time (default: all cores)")
     parser.add_argument("--patch-only", action="store_true", help="insert the lines, and build nothing")
     options = parser.parse_args()
-    origin = options.sources or fetched(options.folder)
+    origin = (options.sources or fetched(options.folder)).resolve()
     texts = inserted(origin)
     sources = options.folder / "llama.cpp"
+    whole = sources / ".copied-from"  # written last
+    if sources.exists() and (not whole.exists() or whole.read_text(encoding="utf-8") != str(origin)):
+        sys.exit(f"build.py: {sources} is not a whole copy of {origin}: remove it, or give another folder")
     if not sources.exists():
         shutil.copytree(origin, sources)
+        whole.write_text(str(origin), encoding="utf-8")
     for file, text in texts.items():
         copy = sources / file.relative_to(origin)
         if copy.read_text(encoding="utf-8") != text:  # so that a second run does not build it again

@@ -7,7 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -22,11 +23,12 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
       : common_speculative_impl(COMMON_SPECULATIVE_TYPE_REPRISE, n_seq, longest),
         vocab(llama_model_get_vocab(llama_get_model(params.draft.ctx_tgt))),
         path(params.reprise_history),
-        slots(n_seq) {
+        slots(n_seq),
+        most(std::min(longest, static_cast<int32_t>(llama_n_batch(params.draft.ctx_tgt) / n_seq) - 1)) {
     reprise_history_options kept{};
     kept.size = sizeof(kept);
     kept.next_token_bytes = 4U << 20;
-    kept.key = secret();
+    kept.key = history_key();
     kept.vocabulary = static_cast<uint32_t>(llama_vocab_n_tokens(vocab));
     need(reprise_history_create(&kept, &history, &error));
     options.size = sizeof(options);
@@ -43,44 +45,60 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     reprise_history_destroy(history);
   }
 
-  // The server tells when a request begins, but not when one ends.
+  // The server says when a request begins, but not when one ends.
   void begin(llama_seq_id seq_id, const llama_tokens& prompt) override {
     const uint32_t begun = static_cast<uint32_t>(seq_id);
+    slots[begun].running = false;
     for (uint32_t i = 0; i < n_seq; ++i)
-      if (i == begun || !slots[i].drafting) keep(i);
+      if (!slots[i].running) keep(i);
     slots[begun].prompt = prompt.size();
     reprise_batch_assign(batch, begun, &options);  // with the calibration that the history has now
   }
   void draft(common_speculative_draft_params_vec& dparams) override {
+    planned = true;
     asked.clear();
     for (uint32_t i = 0; i < n_seq; ++i) {
       const common_speculative_draft_params& one = dparams[i];
       slot& mine = slots[i];
-      mine.drafting = one.drafting;
+      mine.running = one.drafting;
       if (!one.drafting) continue;
       mine.ids.assign(one.prompt->begin(), one.prompt->end());
       mine.ids.push_back(one.id_last);
       mine.kept = false;
-      const int32_t most = one.n_max < 0 ? longest : std::min(one.n_max, longest);
-      asked.push_back({i, mine.ids.data(), mine.ids.size(), static_cast<size_t>(most), 0, nullptr, 0});
+      const int32_t room = one.n_max < 0 ? most : std::min(one.n_max, most);
+      asked.push_back({i, mine.ids.data(), mine.ids.size(), static_cast<size_t>(std::max(room, 0)), 0, nullptr, 0});
     }
     const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
     if (reprise_batch_draft(batch, asked.data(), asked.size(), now.count()) != REPRISE_OK)
       SPC_WRN("reprise: %s\n", reprise_batch_error(batch)->message);
-    for (const reprise_slot& one : asked) dparams[one.slot].result->assign(one.draft, one.draft + one.drafted);
+    for (const reprise_slot& one : asked) {
+      slots[one.slot].draft.assign(one.draft, one.draft + one.drafted);
+      *dparams[one.slot].result = slots[one.slot].draft;
+    }
   }
   bool process(const common_batch& rows) override {
     reprise_batch_ran(batch, rows.tokens.size());
+    if (!planned)  // no slot decodes
+      for (slot& one : slots) one.running = false;
+    planned = false;
     return true;
   }
-  void accept(llama_seq_id, uint16_t, bool) override {}  // the next ids show what was accepted
+  // The next ids show what was accepted. After the last pass of a request there are none, so its text is completed
+  // here.
+  void accept(llama_seq_id seq_id, uint16_t n_accepted, bool is_other) override {
+    slot& mine = slots[static_cast<uint32_t>(seq_id)];
+    const size_t accepted = is_other ? 0 : std::min<size_t>(n_accepted, mine.draft.size());
+    mine.ids.insert(mine.ids.end(), mine.draft.begin(), mine.draft.begin() + accepted);
+    mine.draft.clear();
+  }
 
  private:
   struct slot {
     llama_tokens ids;     // of the request that runs or ran last
+    llama_tokens draft;   // of the pass that runs
     llama_tokens stored;  // the last text of the slot in the history
     size_t prompt = 0;
-    bool drafting = false;
+    bool running = false;
     bool kept = true;
   };
 
@@ -91,11 +109,16 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
   void need(reprise_status status) const {
     if (status != REPRISE_OK) throw std::runtime_error(std::string("reprise: ") + error.message);
   }
-  // Moves the text of a request that has ended to the history. Text that goes on from the last one of its slot counts
-  // from there.
+  // Moves the text of a request that has ended to the history. If it continues the last text of the slot, only the new
+  // part is counted.
   void keep(uint32_t ended) {
     slot& mine = slots[ended];
     if (mine.kept || mine.ids.empty()) return;
+    const auto running = [](const slot& one) { return one.running; };
+    if (std::none_of(slots.begin(), slots.end(), running)) {  // the last pass counts as what it was
+      reprise_slot last{ended, mine.ids.data(), mine.ids.size(), 0, 0, nullptr, 0};
+      reprise_batch_draft(batch, &last, 1, 0);
+    }
     const auto end = mine.ids.begin() + std::min(mine.ids.size(), mine.stored.size());
     const size_t same = std::mismatch(mine.ids.begin(), end, mine.stored.begin()).first - mine.ids.begin();
     const size_t prompt = std::min(mine.prompt, mine.ids.size());
@@ -108,12 +131,23 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
 
   // ---- The file of the history ----
 
-  // The history is in the file `path`, and the costs of passes of n sequences in `path`.n.
+  // The history is in the file `path`, its key in `path`.key, and the costs of passes of n sequences in `path`.n.
   std::string costs_of(uint32_t sequences) const { return path + "." + std::to_string(sequences); }
+  uint64_t history_key() const {
+    uint64_t key = secret();
+    if (path.empty()) return key;
+    const std::string bytes = read(path + ".key");
+    if (bytes.size() != sizeof(key)) {
+      write(path + ".key", std::string(reinterpret_cast<const char*>(&key), sizeof(key)));
+    } else {
+      std::memcpy(&key, bytes.data(), sizeof(key));
+    }
+    return key;
+  }
   void load() {
-    if (path.empty()) return;
+    if (path.empty() || !std::filesystem::exists(path)) return;
     const std::string bytes = read(path);
-    if (!bytes.empty() && reprise_history_load(history, tokenizer(), bytes.data(), bytes.size()) != REPRISE_OK) {
+    if (reprise_history_load(history, tokenizer(), bytes.data(), bytes.size()) != REPRISE_OK) {
       SPC_WRN("reprise: %s: %s; nothing is kept there\n", path.c_str(), reprise_history_error(history)->message);
       return path.clear();
     }
@@ -125,13 +159,19 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
   }
   void save() const {
     if (path.empty()) return;
-    write(path, [&](char* bytes, size_t room, size_t* needed) {
-      return reprise_history_save(history, tokenizer(), bytes, room, needed);
-    });
+    const auto saved = [](const auto& save) {
+      size_t needed = 0;
+      save(nullptr, 0, &needed);
+      std::string bytes(needed, 0);
+      return save(&bytes[0], bytes.size(), &needed) == REPRISE_OK ? bytes : std::string();
+    };
+    write(path, saved([&](char* bytes, size_t room, size_t* needed) {
+            return reprise_history_save(history, tokenizer(), bytes, room, needed);
+          }));
     for (uint32_t n = 1; n <= n_seq; n *= 2)
-      write(costs_of(n), [&](char* bytes, size_t room, size_t* needed) {
-        return reprise_batch_save_costs(batch, n, model, bytes, room, needed);
-      });
+      write(costs_of(n), saved([&](char* bytes, size_t room, size_t* needed) {
+              return reprise_batch_save_costs(batch, n, model, bytes, room, needed);
+            }));
   }
   // A number that differs between vocabularies: FNV-1a over the texts of all tokens.
   uint64_t tokenizer() const {
@@ -147,23 +187,25 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     std::ifstream file(name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // The old file stays if the new one cannot be written.
-  template <class Save>
-  static void write(const std::string& name, const Save& save) {
-    size_t needed = 0;
-    save(nullptr, 0, &needed);
-    std::string bytes(needed, 0);
+  // The old file stays if the new one cannot be written. Texts of clients are for the owner alone.
+  static void write(const std::string& name, const std::string& bytes) {
+    using std::filesystem::perms;
     const std::string next = name + ".new";
-    const bool saved = save(&bytes[0], bytes.size(), &needed) == REPRISE_OK &&
-                       (std::ofstream(next, std::ios::binary) << bytes).flush() &&
-                       std::rename(next.c_str(), name.c_str()) == 0;
-    if (!saved) SPC_WRN("reprise: %s cannot be written\n", name.c_str());
+    std::error_code failed;
+    std::ofstream file(next, std::ios::binary);
+    std::filesystem::permissions(next, perms::owner_read | perms::owner_write, failed);
+    const bool written = !bytes.empty() && (file << bytes).flush();
+    file.close();
+    if (written) std::filesystem::rename(next, name, failed);
+    if (!written || failed) SPC_WRN("reprise: %s cannot be written\n", name.c_str());
   }
 
   const llama_vocab* vocab;
   char model[64] = "";  // the name under which costs are saved
   std::string path;
   std::vector<slot> slots;
+  int32_t most;          // drafted tokens of a slot, so that the rows of all slots fit into a batch
+  bool planned = false;  // draft() was called since the last pass
   std::vector<reprise_slot> asked;
   uint64_t names = 0;
   reprise_options options{};

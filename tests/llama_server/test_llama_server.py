@@ -57,6 +57,17 @@ class Build(unittest.TestCase):
                     after = after.replace(insertion.text, "", 1)
             self.assertEqual(after, text)
 
+    def test_a_second_run_takes_the_same_sources_only(self):
+        self.run_build()
+        self.run_build()
+        place = self.folder / "out/llama.cpp"
+        self.sources = self.sources.rename(self.folder / "others")
+        with self.assertRaisesRegex(SystemExit, "is not a whole copy of .*others: remove it"):
+            self.run_build()
+        self.sources = place
+        with self.assertRaisesRegex(SystemExit, "has lines of reprise already"):
+            self.run_build()
+
     def test_other_sources_are_refused_in_one_sentence(self):
         place = build.INSERTIONS[0]
         file = self.sources / place.file
@@ -107,26 +118,28 @@ class Runs(unittest.TestCase):
             requests, runs = folder / "requests.jsonl", folder / "runs.json"
             self.run_tool("record", *server, "--out", requests, "--every", 20, "--tokens", 40)
             sessions = server_http.read_requests(requests)
+            prompts = [tuple(request["prompt"]) for turns in sessions for request in turns]
+            self.assertEqual(len(prompts), len(set(prompts)), "no prompt is sent twice")
             again = next(turns for turns in sessions if turns[0]["id"].startswith("chat/01#"))
             # The second request has the first answer, the end of its turn and the next question.
             text = "".join(map(chr, again[1]["prompt"]))
             self.assertTrue(text.startswith("".join(map(chr, again[0]["prompt"]))))
             self.assertIn("][user:How often should I run in the first month?][assistant:", text)
 
-            types = ["plain", "ngram-mod", "slow=--none"]
+            types = ["plain", "mod=--spec-type ngram-mod", "slow=--none"]
             table = self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types,
                                   "--slots", 1, 2, "--runs", 3)
             rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
             first = {row[0]: row for row in rows[2:5]}
-            self.assertEqual(set(first), {"plain", "ngram-mod, the best own", "slow"})
-            self.assertEqual(first["ngram-mod, the best own"][8], "2.000 (2.000 to 2.000)")
-            self.assertEqual(first["slow"][8:], ["1.000 (1.000 to 1.000)", "0.500 (0.500 to 0.500)", "0"])
+            self.assertEqual(set(first), {"plain", "mod, the best own", "slow"})
+            self.assertEqual(first["mod, the best own"][9], "2.000 (2.000 to 2.000)")
+            self.assertEqual(first["slow"][9:], ["1.000 (1.000 to 1.000)", "0.500 (0.500 to 0.500)", "0"])
             tokens = sum(request["tokens"] for turns in sessions for request in turns)
             self.assertEqual(first["plain"][5], str(tokens))
-            self.assertLess(int(first["ngram-mod, the best own"][5]), tokens * 0.55)
+            self.assertLess(int(first["mod, the best own"][5]), tokens * 0.55)
             kept = json.loads(runs.read_text())
             self.assertEqual([one["type"] for one in kept["runs"] if one["slots"] == 1][:6],
-                             ["plain", "ngram-mod", "slow", "slow", "ngram-mod", "plain"])
+                             ["plain", "mod", "slow", "slow", "mod", "plain"])
 
     def test_each_run_begins_with_a_copy_of_the_history(self):
         with tempfile.TemporaryDirectory() as name:
