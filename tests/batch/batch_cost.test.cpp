@@ -83,6 +83,27 @@ TEST(BatchCost, ALoanFollowsTheLenderUntilTheFirstTime) {
   EXPECT_EQ(cost.learned(3).prior(), own);
 }
 
+TEST(BatchCost, APassThatWasNotAsPlannedDoesNotDelayThePlainPassThatShowsTheCosts) {
+  // A server whose plain passes carry prompts, and whose other passes have drafts.
+  const Engine engine{0.35};
+  BatchCost cost = unknown();
+  const LossBudget budget;
+  int plain = 0;
+  for (int pass = 0; pass < 40; ++pass) {
+    for (int prompt = 0; prompt < 3; ++prompt) {
+      cost.prepare({3, 3, 0});
+      cost.learn(0, {}, {}, false);
+    }
+    cost.prepare({3, 3, 0});
+    const bool probe = cost.should_probe_plain(cost_one / 4, budget);
+    plain += probe;
+    const std::size_t drafted = probe ? 0 : 2;
+    cost.learn(drafted, std::chrono::nanoseconds(static_cast<std::int64_t>(1e7 * engine.time(3 + drafted))), {});
+  }
+  EXPECT_GE(plain, 2);
+  engine.expect(cost, 3, 2, 0.1);
+}
+
 TEST(BatchCost, TimesLendBeforeGivenCosts) {
   const Engine engine{0.3};
   BatchCost cost = unknown();

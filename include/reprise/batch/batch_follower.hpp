@@ -217,7 +217,9 @@ class BatchFollower {
     std::optional<std::chrono::nanoseconds> time;
     if (alone && before && now && ran.value_or(rows_) == rows_)
       time = intervals_.take(PassIntervals::between(*before, *now), rows_);
-    planner_.learn({committed_.data(), committed_.size()}, time);
+    // With a clock, a missing time says nothing about the engine: a prompt ran too, a request began, or there was a
+    // pause.
+    planner_.learn({committed_.data(), committed_.size()}, time, time || !now);
   }
   void propose(std::span<const FollowedSlot> slots, const DraftBudget& budget) {
     for (const FollowedSlot& one : slots) {

@@ -176,8 +176,11 @@ class BatchPlanner {
 
   /// Learns from the pass of the last plan, after its commit. `committed`: the number of tokens that the pass committed
   /// for each entry; 0 if the entry failed or was stopped before its first token. `time`: the duration of the pass, if
-  /// measured. Do not call it for a pass that failed as a whole.
-  void learn(std::span<const std::size_t> committed, std::optional<std::chrono::nanoseconds> time = {}) noexcept {
+  /// measured. `as_planned`: false if the pass had other rows than those of the plan, such as those of a prompt, or if
+  /// its time is unknown for another reason that lies outside of it. Then nothing is learned of costs, and the missing
+  /// time does not delay the next plain pass. Do not call it for a pass that failed as a whole.
+  void learn(std::span<const std::size_t> committed, std::optional<std::chrono::nanoseconds> time = {},
+             bool as_planned = true) noexcept {
     ++turn_;
     if (committed.empty() || nodes_.empty()) return losses_.cancel();
     cost_.prepare(plain_);
@@ -193,7 +196,7 @@ class BatchPlanner {
     const std::int64_t loss =
         charged == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, charged) + cost_one) - cost_one;
     losses_.settle(loss - saved, instead_ ? 0 : replay(committed));
-    cost_.learn(paid_, time, instead_);
+    cost_.learn(paid_, time, instead_, as_planned);
     last_paid_ = paid_;
   }
 

@@ -167,13 +167,17 @@ class BatchCost {
     return best;
   }
   /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time`. `instead`: for
-  /// a trial, the number of drafted rows that would have been sent otherwise. Has no effect if a curve was given, or if
-  /// the plain pass does not have exactly one row per sequence.
-  void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time,
-             std::optional<std::size_t> instead) noexcept {
+  /// a trial, the number of drafted rows that would have been sent otherwise. `as_planned`: see BatchPlanner::learn().
+  /// Has no effect if a curve was given, or if the plain pass does not have exactly one row per sequence.
+  void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time, std::optional<std::size_t> instead,
+             bool as_planned = true) noexcept {
     if (!learns()) return;
     const std::size_t at = class_of(plain_.sequences);
     LearnedCurve& curve = learned_[at];
+    if (!as_planned) {
+      if (instead) curve.tried(row_of(drafted), costs_[*instead], {});
+      return;
+    }
     if (time && time->count() > 0) {
       if (lacks_costs(at) && lent_.sequences == plain_.sequences) curve = borrowed_;
       timed_at_[at] = plain_.sequences;
