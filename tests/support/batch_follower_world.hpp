@@ -251,7 +251,7 @@ class BatchFollowerWorld {
       time = intervals_.take(PassIntervals::between(std::chrono::nanoseconds(before_), std::chrono::nanoseconds(now_)),
                              rows_);
     coverage_.timed += time ? 1 : 0;
-    planner_.learn(committed, time);
+    planner_.learn(committed, time, time.has_value());  // the follower has a clock
   }
 
   Choices& choices_;
