@@ -39,7 +39,6 @@ namespace reprise::inline v0 {
 class LearnedCurve {
  public:
   static constexpr std::size_t most_rows = CostPrior::most_rows;
-
   LearnedCurve() noexcept : LearnedCurve(CostPrior()) {}
   /// Starts from assumed costs; see CostPrior.
   explicit LearnedCurve(const CostPrior& prior) noexcept {
@@ -181,9 +180,8 @@ class LearnedCurve {
     if (confirmed) wait_ = std::min(2 * wait_, longest_wait);
   }
 
-  /// Returns the largest row count whose cost is trusted or assumed; 1 if there is none.
+  /// Return the largest known() row count, or 1, and the number of timed passes of 1 to most_rows rows.
   [[nodiscard]] std::size_t widest() const noexcept { return widest_; }
-  /// Returns the number of timed passes of 1 to most_rows rows.
   [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
   /// Returns the number of refits. Costs read from the curve stay valid until this number changes.
   [[nodiscard]] std::uint32_t revision() const noexcept { return revision_; }
