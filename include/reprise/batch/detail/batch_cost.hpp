@@ -36,9 +36,8 @@ namespace reprise::inline v0::detail {
 /// at least 1. The quotient is rounded down to a power of two. In batches of 8 or more, the curve thus reaches up to
 /// about 8 drafted rows for each sequence. As long as nothing is known of a curve, the costs of the nearest one serve,
 /// because a pass takes about as long as another one with as many rows in total. With its first time, a curve starts
-/// from them. Memory: 4.3 KB for each power of two
-/// up to 4,096 sequences, and 12 bytes for each of `most` drafted rows. Only reserve() allocates. Threads: one at a
-/// time.
+/// from them. Memory: 4.3 KB for each power of two up to 4,096 sequences and for borrowed costs, and 12 bytes for each
+/// of `most` drafted rows. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
   /// `most`: the largest number of drafted rows whose cost is read.
@@ -250,9 +249,9 @@ class BatchCost {
   void borrow(std::size_t sequences) noexcept {
     if (!lacks_costs(class_of(sequences))) return;
     const Loan loan = loan_of(sequences);
-    if (loan == lent_) return;
+    if (loan.own == 0 || loan == lent_) return;
     lent_ = loan;
-    borrowed_ = loan.own == 0 ? LearnedCurve() : LearnedCurve(prior_of(loan));
+    borrowed_ = LearnedCurve(prior_of(loan));
     plain_.rows = unlimited;  // matches no pass
   }
   /// Returns the known costs of the lender, for passes of as many rows in total.
