@@ -29,10 +29,9 @@ struct Grown {
 Grown grow(const std::vector<std::uint32_t>& tenths, const DraftBudget& budget, std::size_t able = unlimited) {
   std::array<DraftNode, 16> storage;
   Draft draft(storage, budget);
-  Frontier<Item, 8> frontier;
   std::array<Item, 8> written;
   Grown grown;
-  const std::size_t size = grow_best_first(frontier, written, draft, [&](NodeIndex parent) {
+  const std::size_t size = grow_best_first(written, draft, [&](NodeIndex parent, auto& frontier) {
     const bool root = parent == anchor_parent;
     const Item before = root ? Item{.path = Probability::one()} : written[static_cast<std::size_t>(parent)];
     if (grown.expanded.size() == able) return;

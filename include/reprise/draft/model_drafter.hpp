@@ -227,8 +227,9 @@ class ModelDrafter {
     if (context.empty() || draft.budget().max_leaves == 0) return;  // saves a useless run of the model
     if (sampled) return draw(context, draft);
     bool able = true;  // false once the model has failed; the waiting nodes are still drafted
-    proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
-                                        [&](NodeIndex parent) { able = able && expand(context, parent, draft); });
+    proposed_ = detail::grow_best_first(nodes_, draft, [&](NodeIndex parent, Frontier& frontier) {
+      able = able && expand(context, parent, draft, frontier);
+    });
   }
 
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
@@ -278,6 +279,7 @@ class ModelDrafter {
       return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::model};
     }
   };
+  using Frontier = detail::Frontier<Node, max_nodes>;
   struct Choice {
     Probability probability;
     Token token = 0;
@@ -311,7 +313,7 @@ class ModelDrafter {
   }
 
   /// Runs the model up to `parent` and pushes the best next tokens onto the frontier. Returns false if the model fails.
-  bool expand(TokenSpan context, NodeIndex parent, Draft& draft) {
+  bool expand(TokenSpan context, NodeIndex parent, Draft& draft, Frontier& frontier) {
     std::size_t depth = 0;
     Probability path = Probability::one();
     if (parent != anchor_parent) {
@@ -319,7 +321,7 @@ class ModelDrafter {
       depth = node.depth;
       path = node.path;
       // At or below the bar, no child can enter the frontier.
-      if (depth >= options_.draft_length || path <= frontier_.bar()) return true;
+      if (depth >= options_.draft_length || path <= frontier.bar()) return true;
       std::size_t at = depth;
       for (NodeIndex i = parent; i != anchor_parent; i = nodes_[static_cast<std::size_t>(i)].parent)
         path_[--at] = nodes_[static_cast<std::size_t>(i)].token;
@@ -333,8 +335,8 @@ class ModelDrafter {
     for (const Choice& choice : std::span(best).first(count)) {
       const Probability reached = path * choice.probability;
       if (reached < least) draft.leave_out();
-      if (reached >= least && reached > frontier_.bar())
-        frontier_.push({reached, choice.token, parent, static_cast<std::uint16_t>(depth + 1)});
+      if (reached >= least && reached > frontier.bar())
+        frontier.push({reached, choice.token, parent, static_cast<std::uint16_t>(depth + 1)});
     }
     return true;
   }
@@ -418,7 +420,6 @@ class ModelDrafter {
   std::array<HitRate, depth_classes * sureness_classes> rates_;
 
   // The current draft, with the data that feedback() needs.
-  detail::Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::array<Token, max_nodes> path_{};
   std::array<std::uint8_t, max_nodes> lessons_{};

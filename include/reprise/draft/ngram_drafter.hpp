@@ -51,9 +51,10 @@ namespace reprise::inline v0 {
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
 ///  - Cost of the other sources: at most eight cache lines per node whose path has twice the minimum probability.
-///  - Memory: the index over three n-gram lengths with its text, and 37 KB for the object. Counts take 11 to 21 bytes
+///  - Memory: the index over three n-gram lengths with its text, and 33 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
-///    37 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more.
+///    33 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more. propose() takes 14 KB of
+///    the stack.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
@@ -114,7 +115,8 @@ class NgramDrafter {
     if (exhausted() || context_.context().empty() || draft.full() || draft.budget().max_depth == 0) return;
     least_ = std::max(options_.min_path_probability, draft.budget().min_path_probability);
     voters_.collect(context_);
-    proposed_ = detail::grow_best_first(frontier_, nodes_, draft, [this](NodeIndex at) noexcept { expand(at); });
+    proposed_ = detail::grow_best_first(nodes_, draft,
+                                        [this](NodeIndex at, Frontier& frontier) noexcept { expand(at, frontier); });
     if (root_count_ > 0) draft.leave_out();
   }
 
@@ -177,6 +179,7 @@ class NgramDrafter {
   };
   using Node = detail::NgramNode;
   using Place = detail::NgramPlace;
+  using Frontier = detail::Frontier<Node, max_nodes>;
   using Candidates = detail::Candidates<most_candidates>;
 
   void forget_proposal() noexcept {
@@ -202,7 +205,7 @@ class NgramDrafter {
   }
 
   /// Pushes onto the frontier the tokens that may follow `parent`.
-  void expand(NodeIndex parent) noexcept {
+  void expand(NodeIndex parent, Frontier& frontier) noexcept {
     Place place;
     if (parent == anchor_parent) {
       place = {parent, 0, Probability::one(), voters_.all(), context_.tokens().back()};
@@ -215,7 +218,7 @@ class NgramDrafter {
     }
     Candidates candidates;
     collect_candidates(place, candidates);
-    score(place, candidates);
+    score(place, candidates, frontier);
   }
 
   /// Collects all candidates for this position, each with its evidence. All sources of evidence are combined here and
@@ -299,8 +302,8 @@ class NgramDrafter {
       if (candidates.contains(entry.token, voted)) continue;
       const detail::VoteWeight votes = detail::frequency_weight(entry.count, context_.counts().total());
       // The list is sorted by count: if the share of one token is too small, so are the shares of all later tokens.
-      // Comparing with frontier_.bar() would end the loop sooner. But the bar is higher for smaller drafts, and smaller
-      // drafts must be prefixes of larger ones.
+      // Comparing with the frontier's bar() would end the loop sooner. But the bar is higher for smaller drafts, and
+      // smaller drafts must be prefixes of larger ones.
       if (path * votes < least_.raw() * total) break;
       detail::TokenEvidence& evidence = candidates.add(entry.token).evidence;
       evidence.votes = votes;
@@ -311,7 +314,7 @@ class NgramDrafter {
   }
 
   /// Computes the probability of each candidate. Pushes a candidate onto the frontier if it is likely enough.
-  void score(Place place, Candidates& candidates) noexcept {
+  void score(Place place, Candidates& candidates, Frontier& frontier) noexcept {
     const detail::TokenCalibrator::TreeContext shared =
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
     const bool root = place.parent == anchor_parent;
@@ -329,8 +332,8 @@ class NgramDrafter {
         }
         root_candidates_[root_count_++] = {candidate.token, sample};
       }
-      if (path < least_ || path <= frontier_.bar()) continue;
-      frontier_.push(
+      if (path < least_ || path <= frontier.bar()) continue;
+      frontier.push(
           {path, candidate.token, place.parent, depth, candidate.voters == 0 && candidate.evidence.next.ranked(),
            static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters, sample});
     }
@@ -385,7 +388,6 @@ class NgramDrafter {
 
   // The current draft, with the data that feedback() needs. The voters also remember which stores have helped.
   detail::Voters voters_;
-  detail::Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::size_t proposed_ = 0;
   std::array<RootCandidate, most_candidates> root_candidates_;

@@ -71,8 +71,9 @@ class TokenRecyclingDrafter {
   void propose(TokenSpan context, Draft& draft) noexcept {
     proposed_ = 0;
     if (context.empty()) return;
-    proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
-                                        [&](NodeIndex parent) noexcept { expand(context.back(), parent, draft); });
+    proposed_ = detail::grow_best_first(nodes_, draft, [&](NodeIndex parent, Frontier& frontier) noexcept {
+      expand(context.back(), parent, draft, frontier);
+    });
   }
 
   void feedback(TokenSpan context, const Outcome& outcome) noexcept {
@@ -134,6 +135,7 @@ class TokenRecyclingDrafter {
       return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::target};
     }
   };
+  using Frontier = detail::Frontier<Node, max_nodes>;
 
   /// Requires valid settings.
   explicit TokenRecyclingDrafter(const TokenRecyclingOptions& options) noexcept : options_(options) { forget(); }
@@ -154,7 +156,7 @@ class TokenRecyclingDrafter {
   }
 
   /// Pushes the candidates after `parent` onto the frontier.
-  void expand(Token anchor, NodeIndex parent, Draft& draft) noexcept {
+  void expand(Token anchor, NodeIndex parent, Draft& draft, Frontier& frontier) noexcept {
     const bool first = parent == anchor_parent;
     const Node before =
         first ? Node{.path = Probability::one(), .token = anchor} : nodes_[static_cast<std::size_t>(parent)];
@@ -162,15 +164,15 @@ class TokenRecyclingDrafter {
     const TokenSpan known = top_k(before.token);
     for (std::size_t rank = 0; rank < known.size(); ++rank) {
       const Probability reached = before.path * rate(before.depth, rank).probability();
-      if (reached < least || reached <= frontier_.bar()) continue;
+      if (reached < least || reached <= frontier.bar()) continue;
       // A verifier may reveal a token twice.
       if (std::find(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(rank), known[rank]) !=
           known.begin() + static_cast<std::ptrdiff_t>(rank))
         continue;
-      frontier_.push({reached, known[rank], parent, static_cast<std::uint16_t>(before.depth + 1),
-                      static_cast<std::uint8_t>(rank)});
+      frontier.push({reached, known[rank], parent, static_cast<std::uint16_t>(before.depth + 1),
+                     static_cast<std::uint8_t>(rank)});
     }
-    if (first && frontier_.empty() && !known.empty()) draft.leave_out();
+    if (first && frontier.empty() && !known.empty()) draft.leave_out();
   }
 
   [[nodiscard]] static bool on_path(const Outcome& outcome, NodeIndex node) noexcept {
@@ -236,7 +238,6 @@ class TokenRecyclingDrafter {
   std::array<std::array<HitRate, most_candidates>, depth_classes> rates_;
 
   // The current draft, and the facts about it that feedback() needs.
-  detail::Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::size_t proposed_ = 0;
 };

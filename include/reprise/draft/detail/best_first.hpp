@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
@@ -19,9 +20,13 @@ namespace reprise::inline v0::detail {
 ///
 /// Item is a small value with a member `path`, its probability. The queue keeps only the items that are still wanted,
 /// at most `Most`.
+///
+/// Use it as a local variable: the storage stays uninitialised, so unused elements cost nothing.
 template <class Item, std::size_t Most>
 class Frontier {
  public:
+  Frontier() noexcept {}  // NOLINT(modernize-use-equals-default): the unions need it
+
   /// Empties the queue; from now on it keeps at most `wanted` items.
   void reset(std::size_t wanted) noexcept {
     REPRISE_EXPECTS(wanted <= Most);
@@ -42,7 +47,7 @@ class Frontier {
       drop_last();
     }
     const Slot slot = freed_ > 0 ? free_[--freed_] : fresh_++;
-    items_[slot] = item;
+    std::construct_at(items_.data() + slot, item);
     if (first_ + size_ == keys_.size()) make_room();
     std::size_t at = first_ + size_++;
     for (; at > first_ && keys_[at - 1].path < item.path; --at) keys_[at] = keys_[at - 1];
@@ -74,25 +79,29 @@ class Frontier {
     first_ = 0;
   }
 
-  std::array<Key, 2 * Most> keys_;
+  union {
+    std::array<Key, 2 * Most> keys_;
+  };
   std::size_t first_ = 0;
   std::size_t size_ = 0;
   std::size_t wanted_ = 0;
-  std::array<Item, Most> items_;
+  union {
+    std::array<Item, Most> items_;
+  };
   std::array<Slot, Most> free_;  // slots of removed items
   std::size_t freed_ = 0;
   Slot fresh_ = 0;  // the first slot that was never used
 };
 
-/// Grows `draft` best first: the most probable item in `frontier` is always written next. Every prefix of the draft is
+/// Grows `draft` best first: the most probable item of a frontier is always written next. Every prefix of the draft is
 /// therefore the best smaller draft. A chain keeps only the best child of each node. Returns the number of nodes, at
 /// most `Most`; `written[i]` becomes the item of node i.
 ///
 /// An Item has `path`, its path probability, which is at most that of its parent. It also has `depth` (1: directly
 /// after the anchor) and `node()`, which returns its DraftNode.
 ///
-/// expand(parent) adds to the frontier the items that may follow `parent`. It is called first for the anchor, and then
-/// for each node as soon as the node is written. It may skip items at or below `frontier.bar()`.
+/// expand(parent, frontier) adds to the frontier the items that may follow `parent`. It is called first for the anchor,
+/// and then for each node as soon as the node is written. It may skip items at or below `frontier.bar()`.
 ///
 /// The draft enforces the budget. Two limits are also checked here to save calls of expand(): a full draft and a node
 /// at the maximum depth are not expanded. The depth check also keeps the frontier free of items that the draft would
@@ -100,15 +109,15 @@ class Frontier {
 ///
 /// Precondition: `draft` is empty and ordered.
 template <class Item, std::size_t Most, class Expand>
-std::size_t grow_best_first(Frontier<Item, Most>& frontier, std::array<Item, Most>& written, Draft& draft,
-                            Expand&& expand) noexcept(noexcept(expand(anchor_parent))) {
+std::size_t grow_best_first(std::array<Item, Most>& written, Draft& draft, Expand&& expand) {
   const std::size_t most = std::min(draft.budget().max_nodes, Most);
   const std::size_t max_depth = draft.budget().max_depth;
   const bool chain = draft.chain();
   if (most == 0 || max_depth == 0) return 0;
 
+  Frontier<Item, Most> frontier;
   frontier.reset(chain ? 1 : most);
-  expand(anchor_parent);
+  expand(anchor_parent, frontier);
   std::size_t size = 0;
   while (!frontier.empty()) {
     const Item& item = written[size] = frontier.pop();
@@ -118,7 +127,7 @@ std::size_t grow_best_first(Frontier<Item, Most>& frontier, std::array<Item, Mos
       frontier.reset(1);
     else
       frontier.want_one_less();
-    if (item.depth < max_depth) expand(static_cast<NodeIndex>(size - 1));
+    if (item.depth < max_depth) expand(static_cast<NodeIndex>(size - 1), frontier);
   }
   return size;
 }
