@@ -79,14 +79,15 @@ class Frontier {
     first_ = 0;
   }
 
+  // clang-tidy takes the members of a private union for public ones.
   union {
-    std::array<Key, 2 * Most> keys_;
+    std::array<Key, 2 * Most> keys_;  // NOLINT(readability-identifier-naming)
   };
   std::size_t first_ = 0;
   std::size_t size_ = 0;
   std::size_t wanted_ = 0;
   union {
-    std::array<Item, Most> items_;
+    std::array<Item, Most> items_;  // NOLINT(readability-identifier-naming)
   };
   std::array<Slot, Most> free_;  // slots of removed items
   std::size_t freed_ = 0;
