@@ -53,8 +53,7 @@ namespace reprise::inline v0 {
 ///  - Cost of the other sources: at most eight cache lines per node whose path has twice the minimum probability.
 ///  - Memory: the index over three n-gram lengths with its text, and 33 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
-///    33 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more. propose() takes 14 KB of
-///    the stack.
+///    33 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more. Stack: 14 KB.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
