@@ -26,9 +26,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// Runs random worlds with this kind of control.
+/// Runs random worlds with this kind of control. `most_low`: the part of them that may stay below 0.97.
 template <DraftControl Control>
-void expect_recovery(double least_mean) {
+void expect_recovery(double least_mean, double most_low) {
   const std::uint64_t worlds = std::max<std::uint64_t>(100, property_cases(500));
   double sum = 0;
   double worst = 1;
@@ -48,12 +48,12 @@ void expect_recovery(double least_mean) {
   ::testing::Test::RecordProperty("worst", std::to_string(worst));
   ::testing::Test::RecordProperty("worst_window", std::to_string(worst_window));
   EXPECT_GE(sum / static_cast<double>(worlds), least_mean);
-  EXPECT_LE(low, worlds / 100) << "worlds below 0.97";
+  EXPECT_LE(static_cast<double>(low), most_low * static_cast<double>(worlds)) << "worlds below 0.97";
 }
 
-TEST(LearnedCosts, RecoverFromAnyWrongTimes) { expect_recovery<CostControl>(0.99); }
+TEST(LearnedCosts, RecoverFromAnyWrongTimes) { expect_recovery<CostControl>(0.993, 0.02); }
 
-TEST(LearnedCosts, OfAPlannerRecoverFromAnyWrongTimes) { expect_recovery<PlannerControl>(0.985); }
+TEST(LearnedCosts, OfAPlannerRecoverFromAnyWrongTimes) { expect_recovery<PlannerControl>(0.985, 0.04); }
 
 TEST(LearnedCosts, RecoverFromAnyTimesThatBytesDescribe) {
   expect_no_fault_of_bytes("recovery", [](Choices& choices) { return run_recovery_world(choices).fault(); });

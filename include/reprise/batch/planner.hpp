@@ -196,7 +196,7 @@ class BatchPlanner {
     const std::int64_t loss =
         charged == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, charged) + cost_one) - cost_one;
     losses_.settle(loss - saved, instead_ ? 0 : replay(committed));
-    cost_.learn(paid_, time, instead_, as_planned);
+    cost_.learn(paid_, time, instead_, as_planned, contexts_);
     last_paid_ = paid_;
   }
 

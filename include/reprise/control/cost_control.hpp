@@ -156,7 +156,7 @@ class CostControl {
     with_policy([&](const auto& policy) { account(policy, outcome, report); });
     if (!options_.calibrated) claims_.learn(outcome);
     if (!options_.curve && report.sent.sequences == 1)
-      learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time);
+      learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time, report.plain.context);
     // Reads the costs of the next pass now, because budget() must not change anything. The shape of that pass is an
     // estimate; see costs_at().
     PassShape next{1, 1, report.plain.context + report.committed};
@@ -340,7 +340,8 @@ class CostControl {
       loss -= known.exact(policy, plain, 0, plain.context);
       if (instead_ && report.sent.sequences == 1) {
         const std::int64_t otherwise = known.exact(policy, plain, *instead_, plain.context);
-        learned_.tried(report.sent.rows, otherwise - rollback - std::exchange(replay, 0), report.time);
+        learned_.tried(report.sent.rows, otherwise - rollback - std::exchange(replay, 0), report.time,
+                       report.plain.context);
         loss += otherwise;
       } else {
         loss += policy.charged(sent, report.sent.rows);

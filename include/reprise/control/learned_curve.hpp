@@ -21,6 +21,7 @@ namespace reprise::inline v0 {
 ///
 ///  * Samples: the plain pass keeps its last times, and each row count its last costs: times in units of the plain
 ///    time. So no old sample outlives the new ones, and a single sample is not believed if it is a surprise.
+///  * Contexts: a pass takes longer in a longer context. ContextLine brings each time to the mean context first.
 ///  * Bounds: a cost of n rows lies between 1 and 1.5 n. A pass that costs more than n never pays.
 ///  * Assumed costs: RowFit smooths the costs, or their differences from the costs of a CostPrior. It moves no cost
 ///    further than the error of its samples. An assumed row count without samples costs its assumed cost plus the
@@ -56,8 +57,10 @@ class LearnedCurve {
 
   /// Learns from a pass of `rows` rows. Without a time above 0, it only records that the time is missing. It learns no
   /// cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft. From such a pass it learns the
-  /// plain time: the measured time divided by the cost of the rows, because several rows can be pending.
-  void learn(std::size_t rows, bool plain, std::optional<std::chrono::nanoseconds> measured) noexcept {
+  /// plain time: the measured time divided by the cost of the rows, because several rows can be pending. `context`: the
+  /// tokens that the pass attends to, summed over its sequences; always 0 if they are unknown.
+  void learn(std::size_t rows, bool plain, std::optional<std::chrono::nanoseconds> measured,
+             std::size_t context = 0) noexcept {
     timed_ = measured && measured->count() > 0;
     if (plain) {
       untimed_plain_ = timed_ ? 0 : std::min(untimed_plain_ + 1, 8U);
@@ -67,9 +70,9 @@ class LearnedCurve {
     ++passes_;
     const std::int64_t time = limited_time(*measured);
     if (plain || rows == 1) {
-      learn_plain(std::max<std::int64_t>(1, detail::UnitScale::divide(time, std::int64_t{cost(rows)})));
+      learn_plain(std::max<std::int64_t>(1, detail::UnitScale::divide(time, std::int64_t{cost(rows)})), context);
     } else if (plain_.count > 0) {
-      learn_row(rows, time);
+      learn_row(rows, measured_cost(time, context));
     }
     constexpr std::uint32_t first = 512;
     if (passes_ < first || passes_ % 16 == 0) refit();
@@ -168,10 +171,11 @@ class LearnedCurve {
   /// `instead`: the cost of the pass that would have run otherwise. The next trial waits 192 passes, or 384 after a
   /// time that confirmed the expected cost, times the loss in plain passes, at most 1. After a time far below the
   /// expected one, there is no wait. One above twice the expected one confirms nothing. Call it before learn().
-  void tried(std::size_t rows, std::int64_t instead, std::optional<std::chrono::nanoseconds> time) noexcept {
+  void tried(std::size_t rows, std::int64_t instead, std::optional<std::chrono::nanoseconds> time,
+             std::size_t context = 0) noexcept {
     const std::int64_t expected = cost(rows);
     const std::int64_t took =
-        time && time->count() > 0 && plain_.count > 0 ? measured_cost(limited_time(*time)) : expected;
+        time && time->count() > 0 && plain_.count > 0 ? measured_cost(limited_time(*time), context) : expected;
     const bool lower = took < expected - expected / 4;
     const bool confirmed = !lower && took <= 2 * expected;
     if (!confirmed) wait_ = shortest_wait;
@@ -216,20 +220,24 @@ class LearnedCurve {
     return static_cast<Cost>(std::clamp<std::int64_t>(cost, cost_one, most_cost(i)));
   }
 
-  /// Returns the cost of a pass that took `nanoseconds`. Requires a plain time.
-  [[nodiscard]] std::int64_t measured_cost(std::int64_t nanoseconds) const noexcept {
-    return detail::UnitScale::divide(nanoseconds, plain_.value);
+  /// Returns the cost of a pass that took `nanoseconds` at `context`. Requires a plain time.
+  [[nodiscard]] std::int64_t measured_cost(std::int64_t nanoseconds, std::size_t context) const noexcept {
+    return detail::UnitScale::divide(line_.at_mean(nanoseconds, context), plain_.value);
   }
 
-  void learn_plain(std::int64_t time) noexcept {
-    if (plain_.count >= 3) usual_.learn(time, plain_.value);
-    if (plain_.add(time, time, usual_, passes_)) become_prior(0);  // the machine is slower or faster, and costs stay
+  void learn_plain(std::int64_t time, std::size_t context) noexcept {
+    const std::int64_t sample = line_.at_mean(time, context);
+    line_.learn(time, context);
+    if (plain_.count >= 3) usual_.learn(sample, plain_.value);
+    if (!plain_.add(sample, sample, usual_, passes_)) return;
+    line_ = {};
+    become_prior(0);  // the machine is slower or faster, and costs stay
   }
+  /// `took`: the measured cost.
   void learn_row(std::size_t rows, std::int64_t took) noexcept {
     const std::size_t i = rows - 1;
     Row& row = rows_[i];
-    const auto sample =
-        static_cast<std::uint32_t>(std::clamp<std::int64_t>(measured_cost(took), cost_one / 2, most_cost(i)));
+    const auto sample = static_cast<std::uint32_t>(std::clamp<std::int64_t>(took, cost_one / 2, most_cost(i)));
     // Beyond all known row counts, the expected cost is a guess: a time tells more, even a single one.
     const std::int64_t expected = rows > widest_ ? std::max<std::int64_t>(cost(rows), sample / 2) : cost(rows);
     if (row.count >= 3) usual_.learn(sample, std::max<std::int64_t>(row.value, cost_one / 2));
@@ -326,6 +334,7 @@ class LearnedCurve {
   std::array<Row, most_rows> rows_{};   // costs
   detail::RecentSamples<std::int64_t> plain_;
   detail::UsualError usual_;
+  detail::ContextLine line_;
   std::array<Cost, most_rows> fitted_{};
   std::uint64_t slope_ = 0;     // cost per row after the last known row
   std::size_t widest_ = 1;      // the largest known row count

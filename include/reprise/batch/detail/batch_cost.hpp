@@ -169,7 +169,7 @@ class BatchCost {
   /// a trial, the number of drafted rows that would have been sent otherwise. `as_planned`: see BatchPlanner::learn().
   /// Has no effect if a curve was given, or if the plain pass does not have exactly one row per sequence.
   void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time, std::optional<std::size_t> instead,
-             bool as_planned = true) noexcept {
+             bool as_planned = true, std::size_t context = 0) noexcept {
     if (!learns()) return;
     const std::size_t at = class_of(plain_.sequences);
     LearnedCurve& curve = learned_[at];
@@ -181,8 +181,8 @@ class BatchCost {
       if (lacks_costs(at) && lent_.sequences == plain_.sequences) curve = borrowed_;
       timed_at_[at] = plain_.sequences;
     }
-    if (instead) curve.tried(row_of(drafted), costs_[*instead], time);
-    curve.learn(row_of(drafted), drafted == 0, time);
+    if (instead) curve.tried(row_of(drafted), costs_[*instead], time, context);
+    curve.learn(row_of(drafted), drafted == 0, time, context);
   }
   /// Returns the curve of batches of about `sequences` sequences.
   [[nodiscard]] const LearnedCurve& learned(std::size_t sequences) const noexcept {

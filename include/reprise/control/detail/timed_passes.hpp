@@ -41,6 +41,48 @@ class UsualError {
   std::int64_t deviation_ = UnitScale::one / 8;
 };
 
+/// The time of a plain pass as a function of its context: a straight line through recent plain passes.
+class ContextLine {
+ public:
+  /// Returns what a time at `context` would be at the mean context of the line, changed by a factor of at most 8.
+  /// Requires 0 < `time` < 2^40.
+  [[nodiscard]] std::int64_t at_mean(std::int64_t time, std::size_t context) const noexcept {
+    if (count_ == 0) return time;
+    const std::int64_t here = std::clamp(at(context), time_ / 8 + 1, 8 * time_);
+    return std::clamp<std::int64_t>(UnitScale::divide(time, UnitScale::divide(here, time_)), 1, most);
+  }
+  /// Learns from a plain pass. Requires the same as at_mean(). A time above twice the expected one counts as twice.
+  void learn(std::int64_t time, std::size_t context) noexcept {
+    if (count_ > 0) time = std::min(time, 2 * std::max(at(context), time_));
+    count_ = std::min(count_ + 1, memory);
+    const std::int64_t away = limited(context) - context_;
+    context_ += away / count_;
+    time_ += (time - time_) / count_;
+    squares_ += (away * (limited(context) - context_) - squares_) / count_;
+    products_ += (away * (time - time_) - products_) / count_;
+  }
+
+ private:
+  static constexpr std::int64_t memory = 256;  // number of passes in the means
+  static constexpr std::int64_t most = (std::int64_t{1} << 40) - 1;
+  static constexpr std::int64_t least_squares = 128 * 128;  // contexts that differ by less show no slope
+
+  static std::int64_t limited(std::size_t context) noexcept {
+    return static_cast<std::int64_t>(std::min<std::size_t>(context, std::size_t{1} << 20));
+  }
+  /// Returns the expected time at a context. A longer context never makes a pass faster.
+  [[nodiscard]] std::int64_t at(std::size_t context) const noexcept {
+    const std::int64_t slope = std::max<std::int64_t>(0, products_ / (squares_ + least_squares));
+    return time_ + slope * (limited(context) - context_);
+  }
+
+  std::int64_t count_ = 0;
+  std::int64_t context_ = 0;  // a mean, as the next
+  std::int64_t time_ = 0;
+  std::int64_t squares_ = 0;
+  std::int64_t products_ = 0;
+};
+
 /// The last samples of the plain pass (times in nanoseconds), or of a row count (costs).
 ///
 /// The first sample counts half if it is near the expected value, and not at all otherwise. With two to eight samples,
