@@ -19,6 +19,7 @@ NOT_BEGUN = 8
 NOT_PLANNED = 9
 FINISHED = 10
 OUT_OF_ROOM = 12
+BAD_SNAPSHOT = 13
 INTERNAL = 15
 
 
@@ -234,14 +235,21 @@ FUNCTIONS = {
 _NAMES = {"win32": "reprise-c.dll", "darwin": "libreprise-c.dylib"}
 
 
+def packaged(folder: Path) -> Path:
+    """Returns the path of the library: in the folder lib of the package, where help() does not take it for a module."""
+    name = _NAMES.get(sys.platform, "libreprise-c.so")
+    inner = folder / "lib" / name
+    return inner if inner.exists() else folder / name
+
+
 def load(path: str | os.PathLike[str] | None = None) -> ctypes.CDLL:
     """Loads the library and declares its functions.
 
-    `path`: the file; None: the value of the environment variable REPRISE_LIBRARY, or else the file beside this one.
+    `path`: the file; None: the value of the environment variable REPRISE_LIBRARY, or else the file of the package.
     Raises ImportError if there is no library, or if it is of another version.
     """
     chosen = path or os.environ.get("REPRISE_LIBRARY")
-    file = Path(chosen) if chosen else Path(__file__).with_name(_NAMES.get(sys.platform, "libreprise-c.so"))
+    file = Path(chosen) if chosen else packaged(Path(__file__).parent)
     if not file.exists():
         raise ImportError(f"there is no library {file}: install this package with `pip install ./examples/python`")
     library = ctypes.CDLL(str(file))
@@ -253,7 +261,7 @@ def load(path: str | os.PathLike[str] | None = None) -> ctypes.CDLL:
         function.argtypes = [_TYPES[letter] for letter in types[1:]]
     found = library.reprise_version().decode()
     if found != VERSION:
-        raise ImportError(f"the library {file} has the version {found}, but the package has {VERSION}: install both anew")
+        raise ImportError(f"the library {file} has the version {found}, but the package has {VERSION}: install it anew")
     return library
 
 

@@ -155,7 +155,7 @@ class Decoding(unittest.TestCase):
         step = session.plan()
         session.report_top_k(0, [1, 2, 3, 4])
         session.report_prompt_row(0, [1, 2])
-        with self.assertRaisesRegex(ValueError, "report_top_k: .*no such row"):
+        with self.assertRaisesRegex(ValueError, "row: .*no such row"):
             session.report_top_k(step.drafted + 1, [1])
 
     def test_snapshots_restore(self) -> None:
@@ -231,7 +231,7 @@ class Curves(unittest.TestCase):
                 ("", "no JSON"),
                 ("[]", "no cost curve"),
                 ('{"points": [{"rows": 1}]}', "no cost curve"),
-                ('{"points": [{"sequences": 1, "context": 0, "rows": 9, "ns": 6}]}', "CostCurve.points: "),
+                ('{"points": [{"sequences": 1, "context": 0, "rows": 9, "ns": 6}]}', r"no cost curve: points\[0\]: "),
             ):
                 file.write_text(text)
                 with self.subTest(text=text), self.assertRaisesRegex(reprise.ArgumentError, sentence):
@@ -245,7 +245,7 @@ class Curves(unittest.TestCase):
             (lambda: reprise.CostCurve.linear("a"), TypeError, "per_row: "),
             (lambda: reprise.CostCurve.linear(-1), ValueError, "per_row"),
             (lambda: reprise.CostCurve.linear(float("nan")), ValueError, "per_row"),
-            (lambda: reprise.CostCurve.points([]), ValueError, "CostCurve.points: "),
+            (lambda: reprise.CostCurve.points([]), ValueError, "points: "),
             (lambda: reprise.CostCurve.points([(1, 0, 1)]), ValueError, r"points\[0\]: "),
             (lambda: reprise.CostCurve.points([(1, -1, 1, 5)]), ValueError, r"points\[0\]: "),
         ):
