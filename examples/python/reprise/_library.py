@@ -251,7 +251,7 @@ def load(path: str | os.PathLike[str] | None = None) -> ctypes.CDLL:
     chosen = path or os.environ.get("REPRISE_LIBRARY")
     file = Path(chosen) if chosen else packaged(Path(__file__).parent)
     if not file.exists():
-        raise ImportError(f"there is no library {file}: install this package with `pip install ./examples/python`")
+        raise ImportError(f"there is no library {file}: install reprise-decoding, or set REPRISE_LIBRARY to its path")
     library = ctypes.CDLL(str(file))
     for name, types in FUNCTIONS.items():
         function = getattr(library, name, None)

@@ -91,6 +91,20 @@ class Decoding(unittest.TestCase):
             session.commit([4])
             self.assertEqual(session.statistics.timed_passes, timed)
 
+    def test_a_refused_call_keeps_the_time_of_the_open_pass(self) -> None:
+        session = reprise.Session(clock=iter((5, 100, 250)).__next__)
+        session.begin([1, 2, 3])
+        session.plan()
+        for refused in (lambda: session.begin([]), lambda: session.plan(eos=-1), lambda: session.append([-1])):
+            with self.assertRaises(ValueError):
+                refused()
+        session._lock.acquire()  # as if another thread were in a call
+        with self.assertRaises(reprise.OrderError):
+            session.plan()
+        session._lock.release()
+        session.commit([4])
+        self.assertEqual(session.statistics.timed_passes, 1)
+
     def test_trees(self) -> None:
         output, _, branched = self.decode(reprise.Session(cost=CHEAP), max_leaves=8)
         self.assertEqual(output, plain(prompt(5), 200))
