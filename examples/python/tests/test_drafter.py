@@ -80,14 +80,14 @@ class Drafts(unittest.TestCase):
         self.assertAlmostEqual(counts.acceptance_rate, counts.accepted / counts.drafted)
 
     def test_times_are_taken_by_default(self) -> None:
-        for now, timed in ((None, 2), (0, 0)):
+        for now, timed in ((None, True), (0, False)):
             drafter = reprise.Drafter(cost=CHEAP)
             ids = np.arange(100, dtype=np.int32)
             for end in range(90, 95):
                 time.sleep(0.001)
                 drafter.draft(ids[:end], most=0, now=now)
-            # The interval after the first call may have been a prompt's, and the first one of all a warm-up.
-            self.assertEqual(drafter.statistics.timed_passes, timed, now)
+            # Two, but fewer if the machine is busy: an interval far above the others may have been a prompt's.
+            self.assertEqual(drafter.statistics.timed_passes > 0, timed, now)
 
     def test_a_clock_of_the_callers(self) -> None:
         read: list[int] = []
