@@ -88,7 +88,8 @@ if has python python3 g++; then
     fi
     version=$(sed -n 's/.*version_string = "\(.*\)";/\1/p' "$tree/include/reprise/core/version.hpp")
     python3 -m zipfile -e python/reprise_decoding-"$version"-py3-none-*.whl python/wheel
-    diff <(cd "$tree/examples/python/reprise" && printf '%s\n' * libreprise-c.so | sort) <(cd python/wheel/reprise && printf '%s\n' * | sort)
+    diff <(cd "$tree/examples/python/reprise" && printf '%s\n' * lib | sort) <(cd python/wheel/reprise && printf '%s\n' * | sort)
+    test -e python/wheel/reprise/lib/libreprise-c.so
     cmp "$tree/LICENSE" "python/wheel/reprise_decoding-$version.dist-info/licenses/LICENSE"
     if grep -rl -e "$work" -e "${TMPDIR:-/tmp}/" python/wheel; then
       echo "python: these files of the wheel name a folder of this machine" >&2

@@ -236,10 +236,8 @@ _NAMES = {"win32": "reprise-c.dll", "darwin": "libreprise-c.dylib"}
 
 
 def packaged(folder: Path) -> Path:
-    """Returns the path of the library: in the folder lib of the package, where help() does not take it for a module."""
-    name = _NAMES.get(sys.platform, "libreprise-c.so")
-    inner = folder / "lib" / name
-    return inner if inner.exists() else folder / name
+    """Returns the path of the library in a package: in its folder lib, because help() would take it for a module."""
+    return folder / "lib" / _NAMES.get(sys.platform, "libreprise-c.so")
 
 
 def load(path: str | os.PathLike[str] | None = None) -> ctypes.CDLL:
@@ -265,4 +263,14 @@ def load(path: str | os.PathLike[str] | None = None) -> ctypes.CDLL:
     return library
 
 
+def refuse_other_project(folder: Path) -> None:
+    """PyPI has a project `reprise` with a module of this name: one __init__.py replaces the other."""
+    if (folder / "action_inference.py").exists():
+        raise ImportError(
+            f"{folder} holds another project too, PyPI's `reprise`: run `pip uninstall reprise reprise-decoding`, "
+            "then install reprise-decoding again"
+        )
+
+
+refuse_other_project(Path(__file__).parent)
 library = load()

@@ -100,13 +100,10 @@ class Declarations(unittest.TestCase):
 
 class Loading(unittest.TestCase):
     def test_the_file_of_the_package(self) -> None:
-        name = Path(_library.packaged(Path("reprise"))).name
         with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(_library.packaged(Path(folder)), Path(folder, name))
-            inner = Path(folder, "lib", name)
-            inner.parent.mkdir()
-            inner.touch()
-            self.assertEqual(_library.packaged(Path(folder)), inner)
+            file = _library.packaged(Path(folder))
+            file.parent.mkdir()
+            file.touch()
             self.assertEqual(list(pkgutil.iter_modules([folder])), [], "help() lists the library as a module")
 
     def test_help_shows_what_is_public(self) -> None:
@@ -132,6 +129,15 @@ class Loading(unittest.TestCase):
         with mock.patch.object(_library, "VERSION", "9.9.9"):
             with self.assertRaisesRegex(ImportError, f"version {reprise.__version__}, but the package has 9.9.9"):
                 _library.load(_library.library._name)
+
+
+class OtherProject(unittest.TestCase):
+    def test_it_is_refused_with_the_remedy(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            _library.refuse_other_project(Path(folder))
+            (Path(folder) / "action_inference.py").touch()
+            with self.assertRaisesRegex(ImportError, "pip uninstall reprise reprise-decoding"):
+                _library.refuse_other_project(Path(folder))
 
 
 if __name__ == "__main__":
