@@ -159,8 +159,8 @@ class GenerationMixin:
         return ids
 
     def generate(
-        self, ids: Any, count: int, streamer: Any = None, assistant_model: Any = None, logits_processor: Any = (),
-        stopping_criteria: Any = (), **options: Any,
+        self, ids: Any, count: int, streamer: Any = None, tokenizer: Any = None, assistant_model: Any = None,
+        logits_processor: Any = (), stopping_criteria: Any = (), **options: Any,
     ) -> Any:  # fmt: skip
         rows = Tensor(np.array(ids if isinstance(ids[0], list) else [ids], np.int64))
         config, inputs = self._prepare_generation_config(None, max_length=rows.shape[1] + count, **options)
@@ -175,6 +175,7 @@ class GenerationMixin:
             self, rows, Processors(logits_processor),
             Criteria([*map(MaxLengthCriteria, own), *stopping_criteria]), config, streamer=streamer,
             **({"assistant_model": assistant_model} if assisted else {}),
+            **({} if tokenizer is None else {"tokenizer": tokenizer}),  # the engine gives it to all loops
             **{"past_key_values": Cache(), "use_cache": True, "attention_mask": None, "position_ids": None, **inputs},
         )  # fmt: skip
         made: list[Any] = output.data[:, rows.shape[1] :].tolist()
@@ -352,7 +353,7 @@ class Enabled(Case):
                 end = first(stop, wanted)
                 streamer = Streamer()
                 output = self.model.generate(
-                    prompt(1), 150, stopping_criteria=[StopStringCriteria(*stop)], streamer=streamer
+                    prompt(1), 150, stopping_criteria=[StopStringCriteria(*stop)], streamer=streamer, tokenizer=1
                 )
                 self.assertEqual(output, wanted[: end + 1])
                 self.assertEqual(streamer.tokens, prompt(1) + output)
