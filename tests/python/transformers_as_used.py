@@ -160,6 +160,15 @@ class Program:
 
         return self.generate(LIST, logits_processor=[see], max_new_tokens=20), seen
 
+    def custom(self) -> Any:
+        """A criterion and a processor that are functions of their arguments. The criterion fires inside a draft."""
+        stop = self.tokenizer(" closed").input_ids[-1]
+        return self.generate(
+            LINES,
+            stopping_criteria=[lambda ids, scores: ids[0, -1] == stop],
+            logits_processor=[lambda ids, scores: scores - 0.5 * (scores > 100)],
+        )
+
     def saved(self) -> Any:
         """The names in a saved model, and the output of a copy."""
         with tempfile.TemporaryDirectory() as folder:
@@ -214,6 +223,7 @@ def checks(program: Program, leaves: int) -> list[tuple[str, str, Callable[[], A
         ("a batch of two", SAME, program.batch),
         ("criterion that keeps state", SAME, program.own_criterion),
         ("processor that keeps state", SAME, program.own_processor),
+        ("criterion and processor with custom=True", FEWER, program.custom),
         ("filled cache", FEWER, program.filled_cache),
     ]  # fmt: skip
     if leaves > 1:
@@ -310,7 +320,7 @@ def main() -> int:
             if name not in known:
                 known[name] = run(check)
             wanted, plain = known[name]
-            with enable(program.model, max_leaves=leaves):
+            with enable(program.model, max_leaves=leaves, custom="custom=True" in name):
                 made, passes = run(check)
             if leaves > 1:
                 name += ", branches"

@@ -23,8 +23,8 @@ from ._statistics import Statistics
 _USED = ("_sample", "_assisted_decoding", "_get_candidate_generator", "_prepare_generation_config")
 # Inputs that the engine's loop for assisted generation extends by the drafted tokens, and options.
 _TEXT = {
-    *("attention_mask", "position_ids", "token_type_ids", "past_key_values", "use_cache", "logits_to_keep", "tokenizer"),
-    *("encoder_outputs", "decoder_attention_mask", "output_attentions", "output_hidden_states"),
+    *("attention_mask", "position_ids", "token_type_ids", "encoder_outputs", "decoder_attention_mask"),
+    *("past_key_values", "use_cache", "logits_to_keep", "tokenizer", "output_attentions", "output_hidden_states"),
 }
 # Processors of transformers that keep state from call to call, so that they may see committed tokens only.
 _STATEFUL = {"UnbatchedClassifierFreeGuidanceLogitsProcessor", "SynthIDTextWatermarkLogitsProcessor"}
