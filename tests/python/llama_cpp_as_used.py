@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from llama_cpp import Llama, LlamaGrammar
+from llama_cpp import Llama, LlamaGrammar, LogitsProcessorList, MinTokensLogitsProcessor
 from reprise.llama_cpp import DraftModel, enable, without_drafts
 
 LIST = "Repeat this list twice: red apple, green pear, blue plum, red cherry, green grape, blue berry."
@@ -102,6 +102,19 @@ def chat_in_json(llama: Llama) -> str:
     return str(made["choices"][0]["message"]["content"])
 
 
+def with_a_logits_processor(llama: Llama) -> str:
+    """The processor forbids the token that stands four tokens back, so the text depends on the ids that it gets."""
+
+    def forbid(ids: Any, scores: Any) -> Any:
+        scores[ids[-4]] = -1e9
+        return scores
+
+    text = whole(llama, logits_processor=LogitsProcessorList([forbid]))
+    end = MinTokensLogitsProcessor(40, llama.token_eos())
+    made = llama.create_chat_completion(chat("Say yes."), logits_processor=LogitsProcessorList([end]), **GREEDY)
+    return text + "|" + str(made["choices"][0]["message"]["content"])
+
+
 def turned_off_for_one_request(llama: Llama) -> str:
     with without_drafts():
         return whole(llama)
@@ -116,6 +129,7 @@ USES: dict[str, Callable[[Llama], str]] = {
     "repeat_penalty": lambda llama: whole(llama, repeat_penalty=1.1),
     "frequency_penalty, presence_penalty": lambda llama: whole(llama, frequency_penalty=0.3, presence_penalty=0.2),
     "logit_bias": lambda llama: whole(llama, logit_bias={"260": -1.0}),
+    "logits processors": with_a_logits_processor,
     "JSON schema": with_a_grammar,
     "a request after a cancelled stream": after_a_cancelled_stream,
     "chat completion, two turns": chat_completion,

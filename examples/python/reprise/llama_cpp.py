@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For llama-cpp-python: llama = Llama(model_path=...); enable(llama)."""
+"""For llama-cpp-python: llama = Llama(model_path=...); enable(llama).
+
+`python -m reprise.llama_cpp` is `python -m llama_cpp.server` with drafts, and takes the same arguments.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import contextvars
 import inspect
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,7 +64,23 @@ def enable(llama: Any, most: int = 16, **options: Any) -> DraftModel:
     def with_logits(batch: Any, n_past: int, logits_all: bool) -> None:
         set_batch(engine_batch, batch, n_past, logits_all or len(batch) <= 1 + most)
 
+    sample = type(llama).sample
+    engine: Any = weakref.proxy(llama)  # a cycle would keep the model in memory
+
+    def sample_row(*arguments: Any, idx: int | None = None, **named: Any) -> Any:
+        """Hides the rest of the draft from logits processors, to which the engine shows all of it."""
+        count = engine.n_tokens
+        if idx is None or idx >= count:
+            return sample(engine, *arguments, idx=idx, **named)
+        engine.n_tokens = idx + 1
+        try:
+            # The engine finds the logits by idx - n_tokens.
+            return sample(engine, *arguments, idx=idx + engine.n_tokens - count, **named)
+        finally:
+            engine.n_tokens = count
+
     engine_batch.set_batch = with_logits  # type: ignore[union-attr]
+    llama.sample = sample_row
     llama.draft_model = drafts
     return drafts
 
@@ -73,3 +93,24 @@ def without_drafts() -> Iterator[None]:
         yield
     finally:
         _off.reset(before)
+
+
+def _serve() -> None:
+    from llama_cpp.server.__main__ import main
+    from llama_cpp.server.model import LlamaProxy
+
+    load, used = LlamaProxy.load_llama_from_model_settings, []
+
+    def load_with_drafts(settings: Any) -> Any:
+        llama = load(settings)
+        used.append(enable(llama))
+        return llama
+
+    LlamaProxy.load_llama_from_model_settings = staticmethod(load_with_drafts)
+    main()
+    for drafts in used:
+        print(drafts.drafter.statistics, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -9,6 +9,7 @@ import time
 import types
 import unittest
 import unittest.mock
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,6 +47,7 @@ class Llama:
         self.input_ids = np.full(n_ctx, 63, np.int32)  # like the engine's, it holds old tokens
         self.n_tokens, self.passes, self.rows = 0, 0, 0  # rows: those with logits
         self._batch = Batch()
+        self.seen: list[list[int]] = []  # the ids that a logits processor gets
 
     def eval(self, tokens: list[int]) -> None:
         for begin in range(0, len(tokens), self.n_batch):
@@ -56,15 +58,22 @@ class Llama:
             self.rows += sum(self._batch.logits)
             self.passes += 1
 
+    def sample(self, idx: int) -> int:
+        row = idx - self.n_tokens
+        assert all(self._batch.logits[row:])
+        assert -row <= len(self._batch.logits)
+        self.seen.append(self.input_ids[: self.n_tokens].tolist())
+        end = len(self.computed) + row + 1
+        return next_token(self.computed[:end])
+
     def generate(self, tokens: list[int]) -> Iterator[int]:
         tokens, self.n_tokens = list(tokens), 0
         sample = len(tokens) - 1
         while True:
             self.eval(tokens)
+            self.computed = self.input_ids[: self.n_tokens]
             while sample < self.n_tokens:
-                assert all(self._batch.logits[sample - self.n_tokens :])
-                assert self.n_tokens - sample <= len(self._batch.logits)
-                token = next_token(self.input_ids[: sample + 1])
+                token = self.sample(idx=sample)
                 sample += 1
                 yield token
                 tokens = [token]
@@ -78,7 +87,7 @@ class Llama:
 
     def complete(self, tokens: list[int], count: int) -> list[int]:
         """Stops in the middle of a pass, as a user does."""
-        self.passes, self.rows, output = 0, 0, []
+        self.passes, self.rows, self.seen, output = 0, 0, [], []
         for token in self.generate(tokens):
             output.append(token)
             if len(output) == count:
@@ -146,6 +155,18 @@ class DraftModels(unittest.TestCase):
                 self.assertEqual(each.complete(prompt(seed), 150), plain(prompt(seed), 150))
                 self.assertLess(each.passes, 75)
         self.assertEqual(llama.rows, all_rows.rows - len(prompt(1)) + 1)
+
+    def test_a_logits_processor_sees_the_ids_before_its_row(self) -> None:
+        llama, expected = self.enabled(), Llama()
+        expected.complete(prompt(1), 150)
+        llama.complete(prompt(1), 150)
+        self.assertEqual(llama.seen, expected.seen)
+
+    def test_an_enabled_object_is_freed_at_once(self) -> None:
+        llama = self.enabled()
+        freed = weakref.ref(llama)
+        del llama
+        self.assertIsNone(freed())
 
     def test_a_small_batch_bounds_the_draft(self) -> None:
         for n_batch in (1, 5, 40):
