@@ -24,7 +24,7 @@ TEXT = {"prompt": "Copy this list: red, green, blue. The copy: red, green,", "ma
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "chat": ("chat/completions", CHAT),
     "chat, streaming": ("chat/completions", {**CHAT, "stream": True}),
-    "chat, streaming with a stop string": ("chat/completions", {**CHAT, "stream": True, "stop": ["berry"]}),
+    "chat, streaming with a stop string": ("chat/completions", {**CHAT, "stream": True, "stop": ["Yellow"]}),
     "completion": ("completions", TEXT),
     "completion with a stop string": ("completions", {**TEXT, "stop": ["list is"]}),
     "completion, min_tokens": ("completions", {**TEXT, "prompt": "Say yes.", "min_tokens": 40}),
