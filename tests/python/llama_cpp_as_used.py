@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """llama-cpp-python as people use it, with and without drafts: streaming, stop strings, threads, penalties, grammars.
 
-    llama_cpp_as_used.py MODEL      a GGUF file of SmolLM2-135M-Instruct in float32; see tests/python/with_real_engine.sh
+    llama_cpp_as_used.py MODEL      a GGUF file of SmolLM2-135M-Instruct in float32 (examples/python/engines/setup.sh)
 
 All requests are greedy, so each text must be that without drafts. Prints the passes of both; the exit status is 1 if a
 text differs, or if drafts save no passes in all requests together. Quantized weights can differ at near ties.
@@ -185,10 +185,12 @@ def main() -> int:
             held = compared(name, expected[name][0], text, (expected[name][1], passes)) and held
             saved += expected[name][1] - passes
         text, passes = two_threads(engine, second)
-        held = compared("two threads, two Llama objects", expected_threads[0], text, (expected_threads[1], passes)) and held
-        off, passes = run(engine, turned_off_for_one_request)
-        held = compared("without_drafts()", expected["completion"][0], off, (expected["completion"][1], passes)) and held
-        if passes != expected["completion"][1]:
+        expected_text, expected_passes = expected_threads
+        held = compared("two threads, two Llama objects", expected_text, text, (expected_passes, passes)) and held
+        text, passes = run(engine, turned_off_for_one_request)
+        expected_text, expected_passes = expected["completion"]
+        held = compared("without_drafts()", expected_text, text, (expected_passes, passes)) and held
+        if passes != expected_passes:
             print("  without_drafts() has drafted")
             held = False
     print(f"{saved} passes saved in all; {'passed' if held and saved > 0 else 'FAILED'}")

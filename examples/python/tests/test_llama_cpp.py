@@ -38,7 +38,12 @@ class Llama:
     """The loop of the engine. Its model is the toy model. Only rows with logits can be sampled from."""
 
     def __init__(
-        self, draft_model: Any = None, n_ctx: int = 512, logits_all: bool = False, n_batch: int = 512, n_gpu_layers: int = 0
+        self,
+        draft_model: Any = None,
+        n_ctx: int = 512,
+        logits_all: bool = False,
+        n_batch: int = 512,
+        n_gpu_layers: int = 0,
     ) -> None:
         assert draft_model is None or isinstance(draft_model, LlamaDraftModel)
         self.draft_model, self.n_ctx, self.n_batch = draft_model, n_ctx, n_batch

@@ -301,7 +301,8 @@ class LLM:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "vllm.py").write_text(self.VLLM, encoding="utf-8")
             Path(folder, "snippet.py").write_text(text, encoding="utf-8")
-            return subprocess.run([sys.executable, "snippet.py"], cwd=folder, capture_output=True, text=True, check=False)
+            command = [sys.executable, "snippet.py"]
+            return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
     def test_it_runs_as_it_stands(self) -> None:
         root = Path(__file__).resolve().parents[3]
