@@ -35,7 +35,7 @@ export REPRISE_LIBRARY PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
 "$python" "$compare" llama-cpp-python "$quantized" --tokens 48 --tie 1 --json "$build/python-q4_1.json"
 
 "$python" tests/python/llama_cpp_as_used.py "$models/f32.gguf"
-"$python" tests/python/snippets.py llama-cpp-python "$quantized"
+"$python" tests/python/snippets.py llama-cpp-python "$models/f32.gguf"
 if "$python" -c 'import fastapi, uvicorn, sse_starlette, starlette_context, pydantic_settings' 2>/dev/null; then
   "$python" tests/python/llama_cpp_server.py "$models/f32.gguf"
 else

@@ -21,6 +21,7 @@ from llama_cpp.llama_speculative import LlamaDraftModel
 from ._arrays import Tokens
 from ._drafter import Drafter
 from ._errors import ArgumentError
+from ._statistics import Statistics
 
 _off = contextvars.ContextVar("off", default=False)
 
@@ -28,7 +29,7 @@ _off = contextvars.ContextVar("off", default=False)
 class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     """Drafts for one Llama object. `most`: upper bound on drafted tokens of a pass. `options`: those of Drafter.
 
-    The engine calls it before each pass, with all committed tokens. `drafter` has the statistics.
+    The engine calls it before each pass, with all committed tokens.
     Llama(draft_model=DraftModel(), logits_all=True) works too, but costs more than enable(): the engine then computes
     and copies the logits of the whole prompt.
     """
@@ -39,6 +40,15 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
 
     def __call__(self, input_ids: Any, /, **_: Any) -> Tokens:
         return self.drafter.draft(input_ids, 0 if _off.get() else self.most)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The counts of all requests together."""
+        return self.drafter.statistics
+
+    def save_costs(self, engine: str) -> bytes:
+        """As Drafter.save_costs()."""
+        return self.drafter.save_costs(engine)
 
 
 def enable(llama: Any, most: int = 16, **options: Any) -> DraftModel:
@@ -109,7 +119,7 @@ def _serve() -> None:
     LlamaProxy.load_llama_from_model_settings = staticmethod(load_with_drafts)
     main()
     for drafts in used:
-        print(drafts.drafter.statistics, file=sys.stderr)
+        print(drafts.statistics, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ class DraftModels(unittest.TestCase):
         for seed in (1, 2, 1):  # requests follow each other without a word
             self.assertEqual(llama.complete(prompt(seed), 150), plain(prompt(seed), 150))
             self.assertLess(llama.passes, 75)
-        self.assertGreater(llama.draft_model.drafter.statistics.accepted, 200)
+        self.assertGreater(llama.draft_model.statistics.accepted, 200)
 
     def test_the_next_turn_continues_the_text(self) -> None:
         llama = self.llama()
