@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from llama_cpp import Llama, LlamaGrammar, LogitsProcessorList, MinTokensLogitsProcessor
+from llama_cpp import Llama, LlamaGrammar, LlamaRAMCache, LogitsProcessorList, MinTokensLogitsProcessor
 from reprise.llama_cpp import DraftModel, enable, without_drafts
 
 LIST = "Repeat this list twice: red apple, green pear, blue plum, red cherry, green grape, blue berry."
@@ -75,6 +75,16 @@ def after_a_cancelled_stream(llama: Llama) -> str:
     return streamed(llama, 30) + "|" + whole(llama) + "|" + whole(llama)
 
 
+def with_a_cache(llama: Llama) -> str:
+    """The second and the third request begin from the engine's saved state."""
+    llama.set_cache(LlamaRAMCache())
+    try:
+        other = llama(prompt("Say yes."), **GREEDY)["choices"][0]["text"]
+        return "|".join([whole(llama), str(other), whole(llama), streamed(llama)])
+    finally:
+        llama.set_cache(None)
+
+
 def with_a_grammar(llama: Llama) -> str:
     grammar = LlamaGrammar.from_json_schema(json.dumps(SCHEMA), verbose=False)
     text = whole(llama, grammar=grammar)
@@ -130,6 +140,7 @@ USES: dict[str, Callable[[Llama], str]] = {
     "frequency_penalty, presence_penalty": lambda llama: whole(llama, frequency_penalty=0.3, presence_penalty=0.2),
     "logit_bias": lambda llama: whole(llama, logit_bias={"260": -1.0}),
     "logits processors": with_a_logits_processor,
+    "the engine's cache of states": with_a_cache,
     "JSON schema": with_a_grammar,
     "a request after a cancelled stream": after_a_cancelled_stream,
     "chat completion, two turns": chat_completion,
