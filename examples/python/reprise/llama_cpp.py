@@ -10,18 +10,24 @@ import contextlib
 import contextvars
 import inspect
 import sys
-import time
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import llama_cpp
+import numpy as np
 from llama_cpp.llama_speculative import LlamaDraftModel
 
 from ._arrays import Tokens
 from ._drafter import Drafter
 from ._errors import ArgumentError
+from ._options import clock_for
 from ._statistics import Statistics
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import Options
 
 _off = contextvars.ContextVar("off", default=False)
 
@@ -34,11 +40,13 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     and copies the logits of the whole prompt.
     """
 
-    def __init__(self, most: int = 16, **options: Any) -> None:
+    def __init__(self, most: int = 16, **options: Unpack[Options]) -> None:
         self.most = most
         self.drafter = Drafter(**options)
 
     def __call__(self, input_ids: Any, /, **_: Any) -> Tokens:
+        if np.less(input_ids, 0).any():  # rows of an image have no ids, and the engine leaves these unset
+            return np.empty(0, np.int32)
         return self.drafter.draft(input_ids, 0 if _off.get() else self.most)
 
     @property
@@ -51,7 +59,7 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
         return self.drafter.save_costs(engine)
 
 
-def enable(llama: Any, most: int = 16, **options: Any) -> DraftModel:
+def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel:
     """Makes a Llama object draft, and returns its DraftModel. `most` and `options`: those of DraftModel.
 
     The Llama object needs no `logits_all`: the engine computes the logits of a draft's rows, and of the prompt's last
@@ -67,8 +75,7 @@ def enable(llama: Any, most: int = 16, **options: Any) -> DraftModel:
         )
     most = min(most, llama.n_batch - 1)  # the engine samples from the rows of one batch only
     on_gpu = llama.model_params.n_gpu_layers != 0 and llama_cpp.llama_supports_gpu_offload()
-    if not on_gpu and sys.platform != "win32":  # there, processor time has steps of 16 ms
-        options.setdefault("clock", time.process_time_ns)
+    options.setdefault("clock", clock_for(not on_gpu))
     drafts = DraftModel(most, **options)
 
     def with_logits(batch: Any, n_past: int, logits_all: bool) -> None:

@@ -24,7 +24,7 @@ def generate(
     session: Session | None = None,
     pick: Callable[[Any], Any] = lambda logits: logits.argmax(axis=-1),
 ) -> Iterator[int]:
-    """Yields the tokens that follow `ids`, up to the first of `eos`, which is the last.
+    """Yields the tokens that follow `ids`, up to the first of `eos` (one token or several), which is the last.
 
     `generator`: a new Generator, whose max_length has room for `ids` and `max_tokens`. `most`: upper bound on drafted
     tokens of a pass. `session`: keeps the learned costs from call to call; None: a new one. It serves one generation at

@@ -7,7 +7,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,8 +17,14 @@ from transformers.generation.candidate_generator import CandidateGenerator
 from ._arrays import whole
 from ._drafter import Drafter
 from ._errors import OrderError
+from ._options import clock_for
 from ._session import Pass, Session
 from ._statistics import Statistics
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import Options
 
 _USED = ("_sample", "_assisted_decoding", "_get_candidate_generator", "_prepare_generation_config")
 # Inputs that the engine's loop for assisted generation extends by the drafted tokens, and options.
@@ -30,7 +36,7 @@ _TEXT = {
 _STATEFUL = {"UnbatchedClassifierFreeGuidanceLogitsProcessor", "SynthIDTextWatermarkLogitsProcessor"}
 
 
-def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = False, **options: Any) -> Drafts:
+def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = False, **options: Unpack[Options]) -> Drafts:
     """Makes generate() of this model use drafts until disable(model), or until the end of `with enable(model):`.
 
     The arguments of generate() stay as they are: streamers, stop strings, threads, pipelines and chat templates work.
@@ -40,7 +46,8 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
     `most`: upper bound on drafted tokens of a pass. `max_leaves`: upper bound on the branches of a draft; 1: chains.
     Branches need full attention in all layers. `custom`: True: draft also for requests with logits processors or
     stopping criteria from outside transformers. They see drafted tokens, so they must be functions of their arguments.
-    `options`: those of Drafter. Raises ValueError if the model cannot use drafts, OrderError if it uses them already.
+    `options`: those of Drafter, but the default of `clock` is processor time if the model is on the processor.
+    Raises ValueError if the model cannot use drafts, OrderError if it uses them already.
     """
     if not all(hasattr(GenerationMixin, name) for name in _USED):
         raise ImportError("this release of transformers has another loop for assisted generation: see docs/engines.md")
@@ -55,6 +62,7 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
         raise ValueError(f"model: {kind.__name__} has a decoding loop of its own, which takes no drafts")
     if max_leaves > 1 and getattr(model.config, "_attn_implementation", "sdpa") not in ("sdpa", "eager"):
         raise ValueError('model: branches need attention with a 4-D mask: load it with attn_implementation="sdpa"')
+    options.setdefault("clock", clock_for(model.device.type == "cpu"))
     drafts = Drafts(model, most, max_leaves, custom, options)
     # generate() takes its loops from the class of the model, so the model gets a class of its own with the same name.
     members = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
@@ -76,7 +84,7 @@ class Drafts:
     made later, for more threads.
     """
 
-    def __init__(self, model: Any, most: int, max_leaves: int, custom: bool, options: dict[str, Any]) -> None:
+    def __init__(self, model: Any, most: int, max_leaves: int, custom: bool, options: Options) -> None:
         self._model, self._custom, self._options = model, custom, options
         self._most, self._max_leaves = whole(most, "most"), whole(max_leaves, "max_leaves", least=1)
         self._lock = threading.Lock()
@@ -110,7 +118,7 @@ class Drafts:
         costs = drafter.save_costs("shared")
         with self._lock:
             self._costs = costs
-            self._options.update(saved_costs=costs, engine="shared")
+            self._options["saved_costs"], self._options["engine"] = costs, "shared"
             self._free.append(drafter)
 
     @contextlib.contextmanager

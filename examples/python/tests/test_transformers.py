@@ -8,6 +8,7 @@ or another order gives another token.
 from __future__ import annotations
 
 import threading
+import time
 import types
 import unittest
 from typing import Any
@@ -190,7 +191,7 @@ class Processors(list):  # type: ignore[type-arg]
 
 
 class Model(GenerationMixin):
-    dtype, device = np.dtype(np.float32), "cpu"
+    dtype, device = np.dtype(np.float32), types.SimpleNamespace(type="cpu")
 
     def __init__(self) -> None:
         self.config = types.SimpleNamespace(_attn_implementation="sdpa")
@@ -511,6 +512,14 @@ class Switching(Case):
         self.assertIs(type(self.model), Model)
         self.assertEqual(self.model.generate(prompt(1), 30), plain(prompt(1), 30))
         self.assertEqual(self.model.passes, 30)
+
+    def test_the_default_clock(self) -> None:
+        for device, clock in (("cpu", time.process_time_ns), ("cuda", time.perf_counter_ns)):
+            self.model.device = types.SimpleNamespace(type=device)
+            with self.module.enable(self.model) as drafts:
+                self.assertIs(drafts._new()._clock, clock)
+        with self.module.enable(self.model, clock=time.monotonic_ns) as drafts:
+            self.assertIs(drafts._new()._clock, time.monotonic_ns)
 
     def test_the_wrong_order(self) -> None:
         with self.assertRaisesRegex(self.module.OrderError, "model: drafts are not enabled"):
