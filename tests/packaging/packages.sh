@@ -13,9 +13,11 @@ Makes each package of the library, and builds and runs a program with it.
   meson    a Meson project that finds the Debian package by pkg-config
   conan    the Conan 2 recipe and its test package
   vcpkg    the port, with stand-ins for the functions of vcpkg
+  python   the sdist and the wheel of the Python package; the sdist is installed and passes the unit tests
 The lines for CMake and Meson come from docs/install.md.
 WORK_FOLDER (build/packages) is emptied first. A part whose tools are absent is skipped, and the exit status is 77.
-Conan, Meson and Ninja are installed from PyPI into build/packages-venv, unless they are there; nothing else is downloaded.
+Conan, Meson and Ninja are installed from PyPI into build/packages-venv, unless they are there. For the part python, pip
+downloads what the build needs, and numpy. Nothing else is downloaded.
 TEXT
 }
 case ${1:-} in
@@ -68,6 +70,51 @@ try() {
   cmake --build "$folder/build" >>"$folder/log"
   "$folder/build/engine" | grep 'tokens per pass'
 }
+
+# Before the tools of the other parts are in PATH, because a user does not have them.
+if has python python3 g++; then
+  mkdir python
+  if ! { python3 -m venv python/builder && python/builder/bin/pip install --quiet build==1.6.1; } >python.log 2>&1; then
+    skipped+=("python: build cannot be installed from PyPI (python.log)")
+  else
+    python/builder/bin/python -m build --outdir python "$tree" >>python.log 2>&1 || { tail -n 40 python.log; exit 1; }
+    sdist=$(ls python/reprise_decoding-*.tar.gz)
+    headers='include/reprise/.*\.(hpp|h|cpp)'
+    package='examples/python/(CMakeLists\.txt|README\.md|reprise/(\w+\.py|py\.typed))'
+    build='CMakeLists\.txt|LICENSE|PKG-INFO|pyproject\.toml|cmake/(c_interface\.(cmake|map)|dependencies\.cmake)'
+    if tar -tzf "$sdist" | cut -d / -f 2- | grep -vxE "$build|$package|$headers"; then
+      echo "python: the sdist has these files, but does not need them" >&2
+      exit 1
+    fi
+    version=$(sed -n 's/.*version_string = "\(.*\)";/\1/p' "$tree/include/reprise/core/version.hpp")
+    python3 -m zipfile -e python/reprise_decoding-"$version"-py3-none-*.whl python/wheel
+    diff <(cd "$tree/examples/python/reprise" && printf '%s\n' * lib | sort) <(cd python/wheel/reprise && printf '%s\n' * | sort)
+    test -e python/wheel/reprise/lib/libreprise-c.so
+    cmp "$tree/LICENSE" "python/wheel/reprise_decoding-$version.dist-info/licenses/LICENSE"
+    if grep -rl -e "$work" -e "${TMPDIR:-/tmp}/" python/wheel; then
+      echo "python: these files of the wheel name a folder of this machine" >&2
+      exit 1
+    fi
+
+    python3 -m venv python/empty
+    # The limit is for processor time, because the network and other programs take time too.
+    TIMEFORMAT='%R %U %S'
+    { time python/empty/bin/pip install "$sdist" >>python.log 2>&1; } 2>python/time || { tail -n 40 python.log; exit 1; }
+    read -r took user system <python/time
+    echo "python: pip installs the sdist ($(du -k "$sdist" | cut -f 1) KB) in $took s, processor time $user + $system s"
+    # From the folder /, so that Python cannot find the package of the tree.
+    (
+      cd /
+      unset PYTHONPATH REPRISE_LIBRARY
+      "$work/python/empty/bin/python" -c 'import reprise as r
+print(r.__file__, "drafts", r.Drafter(cost=r.CostCurve.linear(0.02)).draft([1, 2, 3, 4] * 3))'
+      "$work/python/empty/bin/python" -m unittest discover -s "$tree/examples/python/tests"
+    ) 2>&1 | tee python/tests.log | tail -n 4
+    grep -q "^$work/python/empty/.* drafts \[1 2 3 4" python/tests.log
+    awk "BEGIN { exit $user + $system >= 60 }" || { echo "python: that is more than the limit, 60 s" >&2; exit 1; }
+    echo "python: passed"
+  fi
+fi
 
 # Conan, Meson and Ninja in the versions that were tried.
 venv=$root/build/packages-venv

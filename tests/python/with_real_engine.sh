@@ -3,6 +3,8 @@
 # The Python package in llama-cpp-python with SmolLM2-135M-Instruct: 24 bundled prompts, greedy, plain, with the engine's
 # own lookup, and with reprise. Fails if a text differs from that of plain decoding without a near tie of the logits.
 # Then the same with the quantized file, whose rounding depends on the rows of a pass, so ties are wider there.
+# Then the engine as people use it (streaming, stop strings, threads, penalties, grammars), and the documented snippets.
+# The server is asked too, if "llama-cpp-python[server]" is installed.
 # Uses the environment that tests/llama/with_real_engine.sh has made.
 #   --if-present   only if it is there
 set -euo pipefail
@@ -31,3 +33,11 @@ export REPRISE_LIBRARY PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
 [ -e "$models/f32.gguf" ] || "$python" examples/python/engines/make_gguf.py "$quantized" "$models/f32.gguf"
 "$python" "$compare" llama-cpp-python "$models/f32.gguf" --tokens 48 --json "$build/python-f32.json"
 "$python" "$compare" llama-cpp-python "$quantized" --tokens 48 --tie 1 --json "$build/python-q4_1.json"
+
+"$python" tests/python/llama_cpp_as_used.py "$models/f32.gguf"
+"$python" tests/python/snippets.py llama-cpp-python "$models/f32.gguf"
+if "$python" -c 'import fastapi, uvicorn, sse_starlette, starlette_context, pydantic_settings' 2>/dev/null; then
+  "$python" tests/python/llama_cpp_server.py "$models/f32.gguf"
+else
+  echo "skipped: the server of llama-cpp-python is not installed"
+fi

@@ -36,6 +36,11 @@ ENGINES = {
     "vllm": "run_vllm",
 }
 
+#: Options of a drafter by --clock.
+CLOCKS: dict[str, dict[str, Any]] = {
+    "default": {}, "processor": {"clock": time.process_time_ns}, "wall": {"clock": time.perf_counter_ns},
+}
+
 #: Tokens of an output whose distribution is compared.
 SAMPLED = 6
 
@@ -102,23 +107,27 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=96, help="tokens of each output (default: 96)")
     parser.add_argument("--tie", type=float, default=1e-3, help="largest gap of the logits of a near tie (default: 0.001)")
     parser.add_argument("--rounds", type=int, default=7, help="measured passes of each row count (default: 7)")
-    parser.add_argument("--clock", choices=("wall", "processor"), default="wall",
-                        help="what reprise learns costs from; processor: for a machine with other jobs (default: wall)")
+    parser.add_argument("--clock", choices=CLOCKS, default="default",
+                        help="what reprise learns costs from (default: the default of its adapter)")
     parser.add_argument("--busy", type=int, default=0, metavar="N",
                         help="other programs that run at the same time, each in turns of 1.5 seconds (default: 0)")
     parser.add_argument("--pairs", type=int, default=0, help="alternating runs of the chat prompts, for processor times")
+    parser.add_argument("--as-used", action="store_true",
+                        help="compare processor times of whole requests with plain decoding as users run it, and end")
     parser.add_argument("--no-checks", action="store_true", help="leave out sampling and grammars")
     parser.add_argument("--samples", type=int, default=0, metavar="N",
                         help="compare the distributions of N sampled outputs, T = 0.8, with and without drafts")
     parser.add_argument("--json", help="write everything to this file")
     arguments = parser.parse_args()
-    options = {"clock": time.process_time_ns} if arguments.clock == "processor" else {}
+    options = CLOCKS[arguments.clock]
     engine: Engine = importlib.import_module(ENGINES[arguments.engine]).make(arguments.model, options)
     disturb(arguments.busy)
     ways = ["plain"] + (["lookup"] if engine.lookup else []) + ["reprise", *engine.more]
     chosen = prompts(arguments.categories, arguments.prompts, arguments.shortest)
     print(f"{engine.name} {engine.version}, {arguments.model.rsplit('/', 1)[-1]}, clock: {arguments.clock}; "
           f"lookup: {engine.lookup or 'none'}", flush=True)
+    if arguments.as_used:
+        return as_used(engine, arguments, chosen, [*ways, *engine.as_used])
     failed, results = False, []
     for number, (category, name, text) in enumerate(chosen):
         ids = engine.encode(text)
@@ -158,6 +167,48 @@ def main() -> int:
                 "engine": engine.name, "version": engine.version, "lookup": engine.lookup, "clock": arguments.clock,
                 "costs": costs, "results": results, "summary": summary, "checks": checks, "pairs": pairs,
             }, out, indent=1)
+    print("FAILED" if failed else "passed")
+    return int(failed)
+
+
+def as_used(engine: Engine, arguments: Any, chosen: list[tuple[str, str, str]], ways: list[str]) -> int:
+    """Prints ratios of processor times of whole requests: the prompt and the first prompt of all are included."""
+    failed, results = False, []
+    for number, (category, name, text) in enumerate(chosen):
+        ids = engine.encode(text)
+        outputs = {way: engine.request(way, ids, arguments.tokens) for way in (ways if number % 2 else ways[::-1])}
+        line = f"{name:15}"
+        for way in ways:
+            output = outputs[way]
+            parted = difference(engine, ids, outputs["plain"].tokens, output.tokens)
+            line += f" | {way}: {output.seconds:.2f} s"
+            if parted is not None:
+                line += f", other text at {parted['at']}, gap {parted['gap']:.1e}"
+                failed = failed or parted["gap"] > arguments.tie
+        results.append({"name": name, "category": category, "ways": {way: vars(outputs[way]) for way in ways}})
+        print(line, flush=True)
+    wide = max(map(len, ways)) + 2
+    summary: dict[str, dict[str, list[float]]] = {}
+    for field, shown in (("seconds", "processor time of whole requests"), ("first", "processor time up to the first token")):
+        # Outputs that differ can have other lengths, so times of whole requests are those of a token.
+        def of(result: dict[str, Any], way: str, field: str = field) -> float:
+            output = result["ways"][way]
+            return float(output[field]) / (len(output["tokens"]) if field == "seconds" else 1)
+
+        if not of(results[0], "plain"):
+            continue
+        print(f"{shown}, plain / other\n{'':22}" + "".join(f"{way:>{wide}}" for way in ways[1:]))
+        for category in dict.fromkeys(result["category"] for result in results):
+            found = [result for result in results if result["category"] == category]
+            means = [mean([of(each, "plain") / of(each, way) for each in found]) for way in ways[1:]]
+            summary.setdefault(field, {})[category] = means
+            print(f"{category:15} {len(found):6}" + "".join(f"{each:{wide}.3f}" for each in means))
+        means = [mean([row[i] for row in summary[field].values()]) for i in range(len(ways) - 1)]
+        print(f"{'all':22}" + "".join(f"{each:{wide}.3f}" for each in means), flush=True)
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as out:
+            json.dump({"engine": engine.name, "version": engine.version, "ways": ways, "results": results,
+                       "summary": summary}, out, indent=1)
     print("FAILED" if failed else "passed")
     return int(failed)
 

@@ -37,6 +37,7 @@ class Output:
     tokens: list[int]
     drafted: list[int] = field(default_factory=list)  #: drafted rows of each pass, the pass of the prompt's end included
     seconds: float = 0.0  #: processor time, the prompt included where the engine runs it again
+    first: float = 0.0  #: processor time up to the first token, the prompt included; 0: not measured
 
 
 class Engine:
@@ -64,6 +65,18 @@ class Engine:
     def decode(self, way: str, ids: list[int], count: int, **sampling: Any) -> Output:
         """Decodes up to `count` tokens or the end token, which is part of the output. Without `sampling`: greedily."""
         raise NotImplementedError
+
+    #: More ways of request() than those of decode().
+    as_used: tuple[str, ...] = ()
+
+    def request(self, way: str, ids: list[int], count: int) -> Output:
+        """Decodes as users do it: with the settings of each way, and the prompt is part of the time."""
+        begun = time.process_time()
+        self.prepare(ids)
+        prompt = time.process_time() - begun
+        output = self.decode(way, ids, count)
+        output.seconds += prompt
+        return output
 
     def logits(self, ids: list[int]) -> Any:
         """Returns the logits after `ids`, where each token after the prompt is run alone, as in plain decoding."""

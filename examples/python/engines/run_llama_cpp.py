@@ -13,7 +13,7 @@ from engine import TOOL_CALL, Engine, Output, ended, timed
 from llama_cpp import Llama, LlamaGrammar
 from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 from prompts import prompts, text
-from reprise.llama_cpp import DraftModel
+from reprise.llama_cpp import DraftModel, enable
 
 ORDER = {
     "type": "object",
@@ -32,17 +32,20 @@ class LlamaCpp(Engine):
     version = llama_cpp.__version__
     lookup = "LlamaPromptLookupDecoding()"
 
+    as_used = ("plain, logits_all", "reprise, logits_all")
+
     sampling = {"temp": 0.8, "top_k": 40, "top_p": 0.95}  # noqa: RUF012
 
     def __init__(self, model: str, options: dict[str, Any]) -> None:
-        self.drafter = DraftModel(**options)
-        self._models: dict[str, Any] = {
-            "plain": None, "lookup": LlamaPromptLookupDecoding(), "reprise": self.drafter,
-        }
+        self._path, self._options = model, options
+        self._users: dict[str, Llama] = {}  # by way of request()
         # One object for all ways: the rows of the prompt are run once, and are the same for all.
         self._llama = Llama(
             model, n_ctx=2048, n_threads=1, n_threads_batch=1, verbose=False, logits_all=True, seed=7,
         )
+        self._models: dict[str, Any] = {
+            "plain": None, "lookup": LlamaPromptLookupDecoding(), "reprise": enable(self._llama, **options),
+        }
         self.eos = self._llama.token_eos()
         self._rows: list[int] = []
         run = self._llama._ctx.decode
@@ -77,6 +80,32 @@ class LlamaCpp(Engine):
                     break
         output.drafted = [rows - 1 for rows in self._rows]
         return output
+
+    def request(self, way: str, ids: list[int], count: int) -> Output:
+        if way not in self._users:
+            self._users[way] = self._user(way)
+        llama = self._users[way]
+        llama.reset()
+        output = Output([])
+        begun = time.process_time()
+        for token in llama.generate(ids, repeat_penalty=1.0, temp=0.0):
+            output.first = output.first or time.process_time() - begun
+            output.tokens.append(token)
+            if token == self.eos or len(output.tokens) == count:
+                break
+        output.seconds = time.process_time() - begun
+        return output
+
+    def _user(self, way: str) -> Llama:
+        """A Llama object with the settings of a user: only drafts in the engine's own way need the logits of all rows."""
+        draft_model = {"lookup": LlamaPromptLookupDecoding, "reprise, logits_all": lambda: DraftModel(**self._options)}
+        llama = Llama(
+            self._path, n_ctx=2048, n_threads=1, n_threads_batch=1, verbose=False,
+            logits_all=way in ("lookup", *self.as_used), draft_model=draft_model.get(way, lambda: None)(),
+        )
+        if way == "reprise":
+            enable(llama, **self._options)
+        return llama
 
     def logits(self, ids: list[int]) -> Any:
         if ids[:-1] != self._llama._input_ids.tolist():

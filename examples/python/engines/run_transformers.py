@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""transformers, for compare.py: chains through its own loop for assisted generation, and trees."""
+"""transformers, for compare.py: enable(model) with chains, and with branches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import transformers
 from engine import Engine, Output, timed
-from reprise.transformers import Chains, Trees
+from reprise.transformers import disable, enable
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 transformers.logging.set_verbosity_error()
@@ -33,9 +33,13 @@ class Transformers(Engine):
         self._ways: dict[str, dict[str, Any]] = {
             "plain": {},
             "lookup": {"prompt_lookup_num_tokens": 10},
-            "reprise": {"custom_generate": Chains(**options)},
-            "trees": {"custom_generate": Trees(**options)},
         }
+        # The class of the model for each way, so that both keep what they have learned.
+        self._classes = {way: type(self._model) for way in self._ways}
+        for way, shape in (("reprise", {}), ("trees", {"max_leaves": 8, "most": 24})):
+            enable(self._model, **shape, **options)
+            self._classes[way] = type(self._model)
+            disable(self._model)
         self._rows: list[int] = []
         self._cache: Any = None
         self._cached: list[int] = []
@@ -67,10 +71,11 @@ class Transformers(Engine):
         inputs = torch.tensor([ids])
         self._rows.clear()
         output = Output([])
+        self._model.__class__ = self._classes[way]
         with timed(output):
             made = self._model.generate(
                 inputs, attention_mask=torch.ones_like(inputs), max_new_tokens=count,
-                **{"do_sample": False, **sampling}, **self._ways[way],
+                **{"do_sample": False, **sampling}, **self._ways.get(way, {}),
             )
         output.tokens = made[0, len(ids) :].tolist()
         # Trees runs the prompt in a pass of its own, the others together with the first draft.

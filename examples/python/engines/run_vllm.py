@@ -37,7 +37,7 @@ class Vllm(Engine):
         from transformers import AutoTokenizer
 
         self._folder = folder
-        self._clock = "processor" if options else "wall"
+        self._clock = "processor" if options.get("clock") is time.process_time_ns else "wall"
         self._seed = 0
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
         self._workers: dict[str, subprocess.Popen[str]] = {}

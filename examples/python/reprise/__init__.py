@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drafts for speculative decoding without a draft model.
 
-Drafter is for engines that own the decoding loop, BatchDrafter for engines that also run several sequences in each pass,
-Session for loops of your own. The modules llama_cpp, transformers,
-vllm, onnxruntime_genai and mlx_lm connect them to these engines.
+The modules transformers, llama_cpp, vllm, onnxruntime_genai and mlx_lm connect the package to these engines.
+Drafter is for other engines that own the decoding loop, BatchDrafter for engines that also run several sequences in
+each pass, and Session for loops of your own.
 """
 
 from ._batch import BatchDrafter
@@ -13,6 +13,7 @@ from ._errors import ArgumentError, Error, NoMemoryError, OrderError
 from ._history import History
 from ._library import UNLIMITED
 from ._library import VERSION as __version__
+from ._options import Options
 from ._session import Commit, Pass, Session
 from ._statistics import Statistics
 
@@ -26,6 +27,7 @@ __all__ = [
     "Error",
     "History",
     "NoMemoryError",
+    "Options",
     "OrderError",
     "Pass",
     "Session",

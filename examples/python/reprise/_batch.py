@@ -11,9 +11,10 @@ from typing import Any
 from . import _library
 from ._arrays import Tokens, address, copied, tokens, whole
 from ._costs import CostCurve
+from ._errors import ArgumentError
 from ._handle import Owner, history_of, locked
 from ._history import History
-from ._options import checked_bytes, checked_clock, engine_name, options
+from ._options import bound_of, checked_bytes, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
 
@@ -32,12 +33,13 @@ class BatchDrafter(Owner):
     """
 
     _kind = "batch"
+    _instead = "create another one; a History hands on text, and save_costs() the learned costs"
 
     def __init__(
         self,
         slots: int,
         *,
-        cost: CostCurve | None = None,
+        cost: CostCurve | float | None = None,
         history: History | None = None,
         max_draft: int = 0,
         max_bytes: int = 0,
@@ -45,10 +47,13 @@ class BatchDrafter(Owner):
         saved_costs: bytes | None = None,
         engine: str | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
+        vocabulary: int = 0,
     ) -> None:
+        self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
         self._size = whole(slots, "slots", least=1, most=65536)
-        self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine), self._size)
+        struct, shown, owners = options(cost, history, max_draft, max_bytes, key, saved_costs, engine, vocabulary)
+        self._create(struct, f"{self._size} slots, {shown}", owners, self._size)
 
     @property
     def slots(self) -> int:
@@ -68,14 +73,19 @@ class BatchDrafter(Owner):
         slots or by slot; 0 for a slot that must not draft. `conversations`: numbers from 1 by slot, as
         Drafter.draft() has one. `now`: as in Drafter.draft().
         """
+        if not isinstance(ids, Mapping):
+            raise TypeError(f"ids: must be a dict of token ids by slot, but is of the type {type(ids).__name__}")
         arrays, array = [], (_library.Slot * len(ids))()  # the arrays have to outlive the call
         for entry, (slot, text) in zip(array, ids.items()):
-            arrays.append(tokens(text, f"ids[{slot}]"))
             entry.slot = self._known(slot)
+            arrays.append(tokens(text, f"ids[{slot}]", self._below))
+            if not arrays[-1].size:
+                raise ArgumentError(f"ids[{slot}]: is empty: pass at least one token, or leave out the slot")
             entry.ids, entry.count = address(arrays[-1]), arrays[-1].size
-            entry.most = min(whole(most[slot] if isinstance(most, Mapping) else most, "most"), 2**31)
+            entry.most = min(whole(_of_slot(most, slot, "most") if isinstance(most, Mapping) else most, "most"), 2**31)
             if conversations is not None:
-                entry.conversation = whole(conversations[slot], "conversations", least=1, most=2**64 - 1)
+                number = _of_slot(conversations, slot, "conversations")
+                entry.conversation = whole(number, f"conversations[{slot}]", least=1, most=2**64 - 1)
         at = self._clock() if now is None else whole(now, "now")
 
         def read() -> dict[int, Tokens]:
@@ -102,7 +112,7 @@ class BatchDrafter(Owner):
         Options of the batch that are not given again do not hold for the slot any more, except costs and `max_draft`. A
         request that goes on in another slot needs a call there, too.
         """
-        struct, owners = options(None, history, 0, max_bytes, key, None, None)
+        struct, _, owners = options(history=history, max_bytes=max_bytes, key=key)
         slot, used = self._known(slot), history_of(owners)
         with locked(owners):
             self._call("assign", slot, ctypes.byref(struct), read=lambda: self._handle.use(used, slot))
@@ -113,7 +123,7 @@ class BatchDrafter(Owner):
         Call it between draft() and the next draft(). `row`: 0 for the last token before the draft, i for drafted token
         i - 1. Rows that will not be accepted may be reported too, and a row that the pass does not have is ignored.
         """
-        array = tokens(likeliest, "likeliest")
+        array = tokens(likeliest, "likeliest", self._below)
         self._call("report_top_k", self._known(slot), whole(row, "row"), address(array), array.size)
 
     def statistics(self, slot: int) -> Statistics:
@@ -138,3 +148,11 @@ class BatchDrafter(Owner):
 
     def _known(self, slot: int) -> int:
         return whole(slot, "slot", most=self._size - 1)
+
+
+def _of_slot(numbers: Mapping[int, int], slot: int, name: str) -> int:
+    if not isinstance(numbers, Mapping):
+        raise TypeError(f"{name}: must be a dict of numbers by slot, but is of the type {type(numbers).__name__}")
+    if slot not in numbers:
+        raise ArgumentError(f"{name}: has no number for slot {slot}, which is in `ids`")
+    return numbers[slot]

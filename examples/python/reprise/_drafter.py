@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from . import _library
-from ._arrays import Tokens, address, tokens, whole
+from ._arrays import Tokens, address, has_outside, out_of_range, tokens, whole
 from ._costs import CostCurve
 from ._errors import error
 from ._handle import Owner
 from ._history import History
-from ._options import checked_clock, engine_name, options
+from ._options import bound_of, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
 _INT32 = np.dtype(np.int32)
@@ -32,17 +32,20 @@ class Drafter(Owner):
     before it, nothing is left. A pass whose tokens no later call shows counts as lost, and losses shorten later drafts:
     call draft(ids, most=0) once more with the final ids of a request if you can.
 
-    `cost`: the costs of passes, if they are known. Without it they are learned from the times between the calls.
+    `cost`: the costs of passes, if they are known; a number is that of CostCurve.linear(). Without it, they are learned
+    from the times between the calls.
     `history`: text of earlier sequences. `max_draft`: upper bound on drafted tokens in any pass; 0: 32. `max_bytes`:
     upper bound on the memory of the index; 0: none. `key`: secret and random if the text is not trusted.
     `saved_costs`, `engine`: what save_costs() returned, and the name that it was given. `clock`: returns nanoseconds,
     and does not go back. If the model runs on the processor, and other programs do too, time.process_time_ns leaves out
-    the waits for them.
+    the waits for them. `vocabulary`: the number of logits in a row of the model's output. Token ids from this number on
+    are refused; 0: unknown.
 
     One thread may use a drafter at a time. A second one gets an OrderError.
     """
 
     _kind = "follower"
+    _instead = "create another one; a History hands on text, and save_costs() the learned costs"
 
     #: False turns drafting off, for example for one request. Text and times of passes are still followed.
     enabled: bool
@@ -50,7 +53,7 @@ class Drafter(Owner):
     def __init__(
         self,
         *,
-        cost: CostCurve | None = None,
+        cost: CostCurve | float | None = None,
         history: History | None = None,
         max_draft: int = 0,
         max_bytes: int = 0,
@@ -58,9 +61,11 @@ class Drafter(Owner):
         saved_costs: bytes | None = None,
         engine: str | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
+        vocabulary: int = 0,
     ) -> None:
+        self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
-        self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine))
+        self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine, vocabulary))
         self.enabled = True
         self._draft = _library.library.reprise_follower_draft
         self._pointer, self._count = ctypes.c_void_p(), ctypes.c_size_t()
@@ -80,11 +85,13 @@ class Drafter(Owner):
         """
         # A call has to cost a few microseconds, so the usual arguments take the shortest way.
         if type(ids) is not np.ndarray or ids.dtype is not _INT32 or ids.ndim != 1:
-            ids = tokens(ids, "ids")
+            ids = tokens(ids, "ids", self._below)
+        elif has_outside(ids, self._below):
+            raise out_of_range(ids, "ids", self._below)
         try:
             first: Any = ctypes.byref(_BYTE.from_buffer(ids))
         except (TypeError, ValueError, BufferError):  # read-only, empty, or with gaps
-            ids = tokens(ids, "ids")
+            ids = np.ascontiguousarray(ids)
             first = address(ids)
         if type(most) is not int or not 0 <= most < 2**31:
             most = min(whole(most, "most"), 2**31)

@@ -23,7 +23,7 @@ class ArgumentError(Error, ValueError):
 
 
 class OrderError(Error, RuntimeError):
-    """The call is not possible now: for example a commit without a plan, or a handle that another thread is using."""
+    """The call is not possible now: for example a commit without a plan, or an object that another thread is using."""
 
 
 class NoMemoryError(Error, MemoryError):
@@ -38,8 +38,32 @@ _CLASSES: dict[int, type[Error]] = {
     _library.INTERNAL: Error,
 }
 
-# The arguments that these codes refuse.
-_ARGUMENTS = {1: "ids", 2: "ids", 3: "cached", 11: "picks", 14: "ids"}
+# The arguments that calls refuse, and those that codes refuse in all other calls.
+_BY_CALL = {
+    "truncate": "count",
+    "set_cached": "count",
+    "report_top_k": "row",
+    "report_prompt_row": "position",
+    "load": "data",
+    "load_costs": "saved",
+    "learn_from_batch": "slot",
+    "fork": "fork",  # it has no arguments
+}
+_BY_CODE = {1: "ids", 2: "ids", 3: "cached", 4: "cached", 11: "picks", 13: "saved_costs", 14: "ids"}
+
+# Words of the library, and those of this package for them.
+_WORDS = (
+    ("the bytes that SnapshotWriter made", "the bytes that were saved"),
+    ("write it with SnapshotWriter, which never does", "save it again on this machine"),
+    ("max_bytes of the table", "next_token_bytes"),
+    ("reprise_session_", "Session."),
+    ("reprise_limits.", ""),
+    ("HistoryOptions::", ""),
+    ("Capabilities::", ""),
+    ("pass_ns", "ns"),
+    ("now_ns", "now"),
+    ("the handle", "the object"),
+)
 
 
 def error(status: int, described: Any, call: str) -> Error:
@@ -47,11 +71,13 @@ def error(status: int, described: Any, call: str) -> Error:
     value, limit, text = 0, 0, f"error {status}"
     if described.status == status and described.message:
         value, limit = described.value, described.limit
-        text = described.message.decode().replace("reprise_session_", "Session.")
-        if limit:
-            text += f" (found {value}, the limit is {limit})"
-        elif value:
-            text += f" (found {value})"
-    raised = _CLASSES.get(status, ArgumentError)(f"{_ARGUMENTS.get(status, call)}: {text}")
+        text = described.message.decode()
+        for theirs, ours in _WORDS:
+            text = text.replace(theirs, ours)
+        if status != _library.BAD_SNAPSHOT and value:
+            text += f" (found {value}, the limit is {limit})" if limit else f" (found {value})"
+    kind = _CLASSES.get(status, ArgumentError)
+    name = (_BY_CALL.get(call) or _BY_CODE.get(status, call)) if kind is ArgumentError else call
+    raised = kind(f"{name}: {text}")
     raised.status, raised.value, raised.limit = status, value, limit
     return raised

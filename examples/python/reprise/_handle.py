@@ -7,10 +7,14 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 from . import _library
+from ._arrays import BELOW
 from ._errors import OrderError, error
+
+
+Self = TypeVar("Self", bound="Owner")
 
 
 class Handle:
@@ -49,15 +53,20 @@ class Owner:
     """The owner of a handle. Every call of the library goes through _call()."""
 
     _kind = ""  # part of the names of its functions, such as "session"
+    _instead = ""  # what to do in place of a copy
+    _shown = "not created"  # for repr()
+    _closed = True
+    _below = BELOW  # the bound of token ids
 
-    def _own(self, pointer: int, uses: Handle | None = None) -> None:
+    def _own(self, pointer: int, shown: str, uses: Handle | None = None) -> None:
+        self._shown = shown
         self._handle = Handle(pointer, getattr(_library.library, f"reprise_{self._kind}_destroy"))
         self._handle.use(uses)
         self._error: Any = getattr(_library.library, f"reprise_{self._kind}_error", None)
         self._lock = threading.Lock()
         self._closed = False
 
-    def _create(self, options: Any, owners: Sequence[Owner] = (), *more: Any) -> None:
+    def _create(self, options: Any, shown: str, owners: Sequence[Owner] = (), *more: Any) -> None:
         """Creates the handle. `owners`: the objects that the options refer to. `more`: arguments after the options."""
         pointer, described = ctypes.c_void_p(), _library.LibraryError()
         create = getattr(_library.library, f"reprise_{self._kind}_create")
@@ -65,7 +74,7 @@ class Owner:
             status = create(ctypes.byref(options), *more, ctypes.byref(pointer), ctypes.byref(described))
             if status != _library.OK:
                 raise error(status, described, type(self).__name__)
-            self._own(pointer.value or 0, history_of(owners))
+            self._own(pointer.value or 0, shown, history_of(owners))
 
     def _call(self, name: str, *arguments: Any, read: Callable[[], Any] | None = None) -> Any:
         """Calls a function of the library, and returns read(). Raises an exception if it fails."""
@@ -80,11 +89,14 @@ class Owner:
             self._lock.release()
 
     def _enter(self) -> None:
-        if not self._lock.acquire(False):
-            raise OrderError(f"{type(self).__name__}: another thread is using it; use one object for each thread")
+        self._acquire()
         if self._closed:
             self._lock.release()
-            raise OrderError(f"{type(self).__name__}: it has been closed")
+            raise OrderError(f"{type(self).__name__}: it has been closed; create a new one")
+
+    def _acquire(self) -> None:
+        if not self._lock.acquire(False):
+            raise OrderError(f"{type(self).__name__}: another thread is using it; use one object for each thread")
 
     def _bytes(self, name: str, *arguments: Any) -> bytes:
         """Calls a function that fills a buffer."""
@@ -100,16 +112,37 @@ class Owner:
                 room = needed.value
 
     def close(self) -> None:
-        """Frees the memory now. Later calls raise OrderError."""
-        self._enter()
-        self._closed = True
+        """Frees the memory now, as the end of a `with` block does. Later calls raise OrderError, except close()."""
+        self._acquire()
+        closed, self._closed = self._closed, True
         self._lock.release()
-        self._handle.release()
+        if not closed:
+            self._handle.release()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
+        if not self._closed:
             self._closed = True
             self._handle.release()
+
+    def __reduce_ex__(self, _: SupportsIndex) -> NoReturn:
+        # Two objects with one handle would both free it.
+        raise TypeError(f"{type(self).__name__}: it cannot be copied or pickled: {self._instead}")
+
+    def __repr__(self) -> str:
+        # It calls nothing of the library, and takes no lock, so that another thread can call it at any time.
+        state = ", closed" if self._closed else ", in use" if self._lock.locked() else ""
+        return f"<reprise.{type(self).__name__}: {self._shown}{state}>"
+
+
+def shown(given: dict[str, Any]) -> str:
+    """Returns a text for repr(), of the options that are given. They must not be secret."""
+    return ", ".join(f"{name}={value!r}" for name, value in given.items() if value) or "default options"
 
 
 @contextlib.contextmanager
@@ -119,7 +152,7 @@ def locked(owners: Sequence[Owner]) -> Iterator[None]:
         for owner in owners:  # all threads take the locks in this order
             used.enter_context(owner._lock)
             if owner._closed:
-                raise OrderError(f"{type(owner).__name__}: it has been closed")
+                raise OrderError(f"{type(owner).__name__}: it has been closed; create a new one")
         yield
 
 

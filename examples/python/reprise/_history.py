@@ -6,9 +6,11 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import _library
-from ._arrays import address, tokens, whole
-from ._handle import Owner
+from ._arrays import BELOW, address, tokens, whole
+from ._handle import Owner, shown
 
 if TYPE_CHECKING:
     from ._batch import BatchDrafter
@@ -28,6 +30,7 @@ class History(Owner):
     """
 
     _kind = "history"
+    _instead = "use this one for all objects, or load() into a new one what save() returns"
 
     def __init__(self, max_bytes: int = 0, next_token_bytes: int = 0, key: int = 0, vocabulary: int = 0) -> None:
         options = _library.HistoryOptions(
@@ -37,7 +40,9 @@ class History(Owner):
             whole(key, "key", most=2**64 - 1),
             whole(vocabulary, "vocabulary", most=2**32 - 1),
         )
-        self._create(options)
+        self._below = min(options.vocabulary or BELOW, BELOW - 1)
+        given = {"max_bytes": max_bytes, "next_token_bytes": next_token_bytes, "vocabulary": vocabulary}
+        self._create(options, shown(given))
 
     def add(self, ids: Any, prompt: int = 0, name: int = 0, removable: bool = True) -> None:
         """Stores a sequence, of which the first `prompt` tokens are the prompt.
@@ -45,7 +50,9 @@ class History(Owner):
         `name`: a number for the sequence, for remove(). `removable`: False if the sequence will never have to be
         removed. Only then are its next tokens counted, because counts cannot be removed.
         """
-        array = tokens(ids, "ids")
+        array = tokens(ids, "ids", self._below)
+        if not isinstance(removable, (bool, np.bool_)):
+            raise TypeError(f"removable: must be True or False, but is of the type {type(removable).__name__}")
         self._call(
             "add",
             whole(name, "name", most=2**64 - 1),
@@ -70,7 +77,8 @@ class History(Owner):
         """
         kind = getattr(source, "_kind", "")
         if kind not in ("follower", "batch", "session"):
-            raise TypeError(f"source: must be a Drafter, a BatchDrafter or a Session, but is of the type {type(source).__name__}")
+            found = type(source).__name__
+            raise TypeError(f"source: must be a Drafter, a BatchDrafter or a Session, but is of the type {found}")
         slots = (whole(slot, "slot"),) if kind == "batch" else ()
         source._enter()
         try:

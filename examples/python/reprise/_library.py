@@ -19,6 +19,7 @@ NOT_BEGUN = 8
 NOT_PLANNED = 9
 FINISHED = 10
 OUT_OF_ROOM = 12
+BAD_SNAPSHOT = 13
 INTERNAL = 15
 
 
@@ -234,16 +235,21 @@ FUNCTIONS = {
 _NAMES = {"win32": "reprise-c.dll", "darwin": "libreprise-c.dylib"}
 
 
+def packaged(folder: Path) -> Path:
+    """Returns the path of the library in a package: in its folder lib, because help() would take it for a module."""
+    return folder / "lib" / _NAMES.get(sys.platform, "libreprise-c.so")
+
+
 def load(path: str | os.PathLike[str] | None = None) -> ctypes.CDLL:
     """Loads the library and declares its functions.
 
-    `path`: the file; None: the value of the environment variable REPRISE_LIBRARY, or else the file beside this one.
+    `path`: the file; None: the value of the environment variable REPRISE_LIBRARY, or else the file of the package.
     Raises ImportError if there is no library, or if it is of another version.
     """
     chosen = path or os.environ.get("REPRISE_LIBRARY")
-    file = Path(chosen) if chosen else Path(__file__).with_name(_NAMES.get(sys.platform, "libreprise-c.so"))
+    file = Path(chosen) if chosen else packaged(Path(__file__).parent)
     if not file.exists():
-        raise ImportError(f"there is no library {file}: install this package with `pip install ./examples/python`")
+        raise ImportError(f"there is no library {file}: install reprise-decoding, or set REPRISE_LIBRARY to its path")
     library = ctypes.CDLL(str(file))
     for name, types in FUNCTIONS.items():
         function = getattr(library, name, None)
@@ -253,8 +259,18 @@ def load(path: str | os.PathLike[str] | None = None) -> ctypes.CDLL:
         function.argtypes = [_TYPES[letter] for letter in types[1:]]
     found = library.reprise_version().decode()
     if found != VERSION:
-        raise ImportError(f"the library {file} has the version {found}, but the package has {VERSION}: install both anew")
+        raise ImportError(f"the library {file} has the version {found}, but the package has {VERSION}: install it anew")
     return library
 
 
+def refuse_other_project(folder: Path) -> None:
+    """PyPI has a project `reprise` with a module of this name: one __init__.py replaces the other."""
+    if (folder / "action_inference.py").exists():
+        raise ImportError(
+            f"{folder} holds another project too, PyPI's `reprise`: run `pip uninstall reprise reprise-decoding`, "
+            "then install reprise-decoding again"
+        )
+
+
+refuse_other_project(Path(__file__).parent)
 library = load()

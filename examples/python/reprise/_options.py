@@ -4,36 +4,60 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 from . import _library
-from ._arrays import whole
+from ._arrays import BELOW, number, whole
 from ._costs import CostCurve
-from ._handle import Owner
+from ._errors import ArgumentError
+from ._handle import Owner, shown
 from ._history import History
 
 
+class Options(TypedDict, total=False):
+    """The options of Drafter, Session and BatchDrafter, for type checks of functions that hand them on."""
+
+    cost: CostCurve | float | None
+    history: History | None
+    max_draft: int
+    max_bytes: int
+    key: int
+    saved_costs: bytes | None
+    engine: str | None
+    clock: Callable[[], int]
+    vocabulary: int
+
+
 def options(
-    cost: CostCurve | None,
-    history: History | None,
-    max_draft: int,
-    max_bytes: int,
-    key: int,
-    saved_costs: bytes | None,
-    engine: str | None,
-) -> tuple[Any, list[Owner]]:
-    """Returns the struct, and the objects that it refers to."""
-    for name, value, kind in (("cost", cost, CostCurve), ("history", history, History)):
-        if value is not None and not isinstance(value, kind):
-            raise TypeError(f"{name}: must be a {kind.__name__}, but is of the type {type(value).__name__}")
-        if value is not None and value._closed:
-            raise ValueError(f"{name}: it has been closed")
+    cost: CostCurve | float | None = None,
+    history: History | None = None,
+    max_draft: int = 0,
+    max_bytes: int = 0,
+    key: int = 0,
+    saved_costs: bytes | None = None,
+    engine: str | None = None,
+    vocabulary: int = 0,
+) -> tuple[Any, str, list[Owner]]:
+    """Returns the struct, a text that shows it, and the objects that it refers to."""
+    if cost is None or isinstance(cost, CostCurve):
+        curve = cost
+    else:
+        curve = CostCurve._linear(number(cost, "cost", "a CostCurve or a number"), "cost")
+    if history is not None and not isinstance(history, History):
+        raise TypeError(f"history: must be a History, but is of the type {type(history).__name__}")
+    for name, owner in (("cost", curve), ("history", history)):
+        if owner is not None and owner._closed:
+            raise ArgumentError(f"{name}: it has been closed; create a new one")
     if saved_costs is not None:
         checked_bytes(saved_costs, "saved_costs")
+        if engine is None:
+            raise ArgumentError("engine: is missing; pass the name that save_costs() was given")
     struct = _library.Options(
         ctypes.sizeof(_library.Options),
-        cost._handle.pointer if cost is not None else None,
+        curve._handle.pointer if curve is not None else None,
         history._handle.pointer if history is not None else None,
         whole(max_draft, "max_draft"),
         whole(max_bytes, "max_bytes"),
@@ -42,7 +66,14 @@ def options(
         len(saved_costs or b""),
         engine_name(engine) if engine is not None else None,
     )
-    return struct, [owner for owner in (cost, history) if owner is not None]
+    given = {"cost": curve, "history": history, "max_draft": max_draft, "max_bytes": max_bytes, "engine": engine}
+    given["vocabulary"] = vocabulary
+    return struct, shown(given), [owner for owner in (curve, history) if owner is not None]
+
+
+def bound_of(vocabulary: int) -> int:
+    """Returns the bound of token ids."""
+    return whole(vocabulary, "vocabulary", most=BELOW) or BELOW
 
 
 def checked_bytes(value: bytes, name: str) -> bytes:
@@ -56,12 +87,24 @@ def checked_clock(clock: Callable[[], int]) -> Callable[[], int]:
     """Returns a clock that can be called and returns an integer."""
     if not callable(clock):
         raise TypeError(f"clock: must be a function, but is of the type {type(clock).__name__}")
-    whole(clock(), "clock", most=2**63 - 1)
+    now = clock()
+    if not hasattr(now, "__index__"):
+        found = type(now).__name__
+        raise TypeError(f"clock: must return an integer of nanoseconds, as time.perf_counter_ns does, not a {found}")
+    whole(now, "clock")
     return clock
+
+
+def clock_for(on_processor: bool) -> Callable[[], int]:
+    """Returns the clock for an engine: processor time leaves out other programs. In Windows it has steps of 16 ms."""
+    return time.process_time_ns if on_processor and sys.platform != "win32" else time.perf_counter_ns
 
 
 def engine_name(engine: str) -> bytes:
     """Returns the name of an engine as the library takes it."""
     if not isinstance(engine, str):
         raise TypeError(f"engine: must be a str, but is of the type {type(engine).__name__}")
-    return engine.encode()
+    name = engine.encode(errors="surrogatepass")
+    if len(name) > 100 or b"\0" in name:
+        raise ArgumentError(f"engine: must have at most 100 bytes, none of them 0, but has {len(name)}")
+    return name

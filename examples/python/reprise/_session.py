@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library
-from ._arrays import Tokens, address, copied, tokens, whole
+from ._arrays import Tokens, address, copied, ends, tokens, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError, OrderError
 from ._handle import Owner
 from ._history import History
-from ._options import checked_clock, engine_name, options
+from ._options import bound_of, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
 _ROLLBACKS = {"trim": 0, "snapshot": 1, "per_row": 2}
@@ -72,7 +72,7 @@ class Session(Owner):
     """The state of one sequence, for a decoding loop of your own:
 
         session.begin(prompt)
-        while (step := session.plan(most=16, max_tokens=200, eos=[2])) is not None:
+        while (step := session.plan(most=16, max_tokens=200, eos=2)) is not None:
             ...run step.batch...
             done = session.commit(picks)
             ...keep done.rows in the cache...
@@ -81,11 +81,12 @@ class Session(Owner):
     """
 
     _kind = "session"
+    _instead = "fork() returns a second session that continues from this state"
 
     def __init__(
         self,
         *,
-        cost: CostCurve | None = None,
+        cost: CostCurve | float | None = None,
         history: History | None = None,
         max_draft: int = 0,
         max_bytes: int = 0,
@@ -93,9 +94,11 @@ class Session(Owner):
         saved_costs: bytes | None = None,
         engine: str | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
+        vocabulary: int = 0,
     ) -> None:
+        self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
-        self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine))
+        self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine, vocabulary))
         self._planned: int | None = None
 
     def begin(
@@ -120,10 +123,14 @@ class Session(Owner):
         `rollback`: how the engine discards rejected rows: "trim", "snapshot" or "per_row". `pad_token`: fills spare
         rows up to an allowed width.
         """
-        array = tokens(ids, "ids")
-        if rollback not in _ROLLBACKS:
+        array = tokens(ids, "ids", self._below)
+        if not isinstance(rollback, str) or rollback not in _ROLLBACKS:
             raise ArgumentError(f'rollback: must be "trim", "snapshot" or "per_row", but is {rollback!r}')
-        allowed = [whole(width, "widths") for width in widths]
+        if isinstance(widths, (str, bytes)) or not isinstance(widths, Iterable):
+            raise TypeError(f"widths: must be a list of row counts, but is of the type {type(widths).__name__}")
+        allowed = sorted({whole(width, "widths", least=1) for width in widths})
+        if len(allowed) > 96:
+            raise ArgumentError(f"widths: must be at most 96 row counts, but are {len(allowed)}: leave out some")
         able = _library.Capabilities(
             ctypes.sizeof(_library.Capabilities),
             whole(max_rows, "max_rows"),
@@ -137,24 +144,24 @@ class Session(Owner):
             int(pad_token is not None),
             whole(pad_token, "pad_token", -(2**31), 2**31 - 1) if pad_token is not None else 0,
         )
-        self._planned = None
         self._call("begin", address(array), array.size, _cached(cached), ctypes.byref(able))
+        self._planned = None
 
     def plan(
         self, most: int | None = None, *, max_tokens: int = 0, max_context: int = 0, eos: Any = ()
     ) -> Pass | None:
         """Returns the next pass, with at most `most` drafted tokens; None if generation has ended.
 
-        `max_tokens`: output tokens. `max_context`: tokens of the sequence. 0: no bound. `eos`: tokens that end
-        generation. An open pass is given up.
+        `max_tokens`: output tokens. `max_context`: tokens of the sequence. 0: no bound. `eos`: the token that ends
+        generation, or several of them. An open pass is given up.
         """
-        ends = tokens(eos if not isinstance(eos, (set, frozenset)) else sorted(eos), "eos")
+        final = ends(eos, self._below)
         limits = _library.Limits(
             ctypes.sizeof(_library.Limits),
             whole(max_tokens, "max_tokens"),
             whole(max_context, "max_context"),
-            ends.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)) if ends.size else None,
-            ends.size,
+            final.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)) if final.size else None,
+            final.size,
         )
         bound = _library.UNLIMITED if most is None else whole(most, "most")
         out = _library.Pass(ctypes.sizeof(_library.Pass))
@@ -168,23 +175,23 @@ class Session(Owner):
                 copied(out.depths, out.drafted, np.uint32),
             )
 
-        self._planned = None
         try:
             planned: Pass = self._call("plan", ctypes.byref(limits), bound, ctypes.byref(out), read=read)
         except OrderError as ended:
             if ended.status != _library.FINISHED:
                 raise
+            self._planned = None
             return None
         self._planned = self._clock()
         return planned
 
     def commit(self, picks: Any, ns: int | None = None) -> Commit:
-        """Commits the open pass. picks[0] is the model's token after the anchor, picks[i] the one after drafted row i - 1.
+        """Commits the open pass. picks[0] is the model's token after the anchor, picks[i] that after drafted row i - 1.
 
         Of a chain, the picks may end after the first that the draft does not have; of a tree, all are needed. `ns`: how
         long the pass took; None: the time since plan() returned, by `clock`; 0: unknown.
         """
-        array = tokens(picks, "picks")
+        array = tokens(picks, "picks", self._below)
         if ns is None:
             ns = max(0, self._clock() - self._planned) if self._planned is not None else 0
         out = _library.Commit(ctypes.sizeof(_library.Commit))
@@ -204,7 +211,7 @@ class Session(Owner):
 
     def append(self, ids: Any, *, cached: int | None = None) -> None:
         """Appends tokens that the model did not generate, such as the next turn. `cached`: as in begin()."""
-        array = tokens(ids, "ids")
+        array = tokens(ids, "ids", self._below)
         self._call("append", address(array), array.size, _cached(cached))
 
     def truncate(self, count: int) -> None:
@@ -216,7 +223,7 @@ class Session(Owner):
 
         Only the rows of the shared tokens are worth keeping in the engine's cache.
         """
-        array, shared = tokens(ids, "ids"), ctypes.c_size_t()
+        array, shared = tokens(ids, "ids", self._below), ctypes.c_size_t()
         self._call("rebase", address(array), array.size, _cached(cached), ctypes.byref(shared))
         return shared.value
 
@@ -229,7 +236,8 @@ class Session(Owner):
         pointer = ctypes.c_void_p()
         self._call("fork", ctypes.byref(pointer))
         second = Session.__new__(Session)
-        second._own(pointer.value or 0, self._handle.used())
+        second._own(pointer.value or 0, self._shown, self._handle.used())
+        second._below = self._below
         second._planned = None
         second._clock = self._clock
         return second
@@ -239,12 +247,12 @@ class Session(Owner):
 
         `row`: 0 for the anchor, i for the drafted row i - 1. Rows that will not be accepted may be reported too.
         """
-        array = tokens(likeliest, "likeliest")
+        array = tokens(likeliest, "likeliest", self._below)
         self._call("report_top_k", whole(row, "row"), address(array), array.size)
 
     def report_prompt_row(self, position: int, likeliest: Any) -> None:
         """Reports the likeliest tokens of a committed token's row, such as those of the prompt."""
-        array = tokens(likeliest, "likeliest")
+        array = tokens(likeliest, "likeliest", self._below)
         self._call("report_prompt_row", whole(position, "position"), address(array), array.size)
 
     @property

@@ -1,25 +1,133 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For llama-cpp-python: Llama(model_path=..., draft_model=DraftModel(), logits_all=True)."""
+"""For llama-cpp-python: llama = Llama(model_path=...); enable(llama).
+
+`python -m reprise.llama_cpp` is `python -m llama_cpp.server` with drafts, and takes the same arguments.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import contextvars
+import inspect
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
+import llama_cpp
+import numpy as np
 from llama_cpp.llama_speculative import LlamaDraftModel
 
 from ._arrays import Tokens
 from ._drafter import Drafter
+from ._errors import ArgumentError
+from ._options import clock_for
+from ._statistics import Statistics
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import Options
+
+_off = contextvars.ContextVar("off", default=False)
 
 
 class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     """Drafts for one Llama object. `most`: upper bound on drafted tokens of a pass. `options`: those of Drafter.
 
-    The engine calls it before each pass, with all committed tokens. `drafter` has the statistics and the switch.
+    The engine calls it before each pass, with all committed tokens.
+    Llama(draft_model=DraftModel(), logits_all=True) works too, but costs more than enable(): the engine then computes
+    and copies the logits of the whole prompt.
     """
 
-    def __init__(self, most: int = 16, **options: Any) -> None:
+    def __init__(self, most: int = 16, **options: Unpack[Options]) -> None:
         self.most = most
         self.drafter = Drafter(**options)
 
     def __call__(self, input_ids: Any, /, **_: Any) -> Tokens:
-        return self.drafter.draft(input_ids, self.most)
+        if np.less(input_ids, 0).any():  # rows of an image have no ids, and the engine leaves these unset
+            return np.empty(0, np.int32)
+        return self.drafter.draft(input_ids, 0 if _off.get() else self.most)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The counts of all requests together."""
+        return self.drafter.statistics
+
+    def save_costs(self, engine: str) -> bytes:
+        """As Drafter.save_costs()."""
+        return self.drafter.save_costs(engine)
+
+
+def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel:
+    """Makes a Llama object draft, and returns its DraftModel. `most` and `options`: those of DraftModel.
+
+    The Llama object needs no `logits_all`: the engine computes the logits of a draft's rows, and of the prompt's last
+    row. The default of `clock` is processor time if the model is on the processor, and the time of day otherwise.
+    To turn drafts off again, set `llama.draft_model = None`; for one request, see without_drafts().
+    """
+    engine_batch = getattr(llama, "_batch", None)
+    set_batch = getattr(type(engine_batch), "set_batch", None)
+    if set_batch is None or list(inspect.signature(set_batch).parameters) != ["self", "batch", "n_past", "logits_all"]:
+        raise ArgumentError(
+            "llama: this release of llama-cpp-python keeps its batch in another way; "
+            "use Llama(draft_model=DraftModel(), logits_all=True)"
+        )
+    most = min(most, llama.n_batch - 1)  # the engine samples from the rows of one batch only
+    on_gpu = llama.model_params.n_gpu_layers != 0 and llama_cpp.llama_supports_gpu_offload()
+    options.setdefault("clock", clock_for(not on_gpu))
+    drafts = DraftModel(most, **options)
+
+    def with_logits(batch: Any, n_past: int, logits_all: bool) -> None:
+        set_batch(engine_batch, batch, n_past, logits_all or len(batch) <= 1 + most)
+
+    sample = type(llama).sample
+    engine: Any = weakref.proxy(llama)  # a cycle would keep the model in memory
+
+    def sample_row(*arguments: Any, idx: int | None = None, **named: Any) -> Any:
+        """Hides the rest of the draft from logits processors, to which the engine shows all of it."""
+        count = engine.n_tokens
+        if idx is None or idx >= count:
+            return sample(engine, *arguments, idx=idx, **named)
+        engine.n_tokens = idx + 1
+        try:
+            # The engine finds the logits by idx - n_tokens.
+            return sample(engine, *arguments, idx=idx + engine.n_tokens - count, **named)
+        finally:
+            engine.n_tokens = count
+
+    engine_batch.set_batch = with_logits  # type: ignore[union-attr]
+    llama.sample = sample_row
+    llama.draft_model = drafts
+    return drafts
+
+
+@contextlib.contextmanager
+def without_drafts() -> Iterator[None]:
+    """Turns drafts off in the `with` block: for requests of this thread or task only, and of all Llama objects."""
+    before = _off.set(True)
+    try:
+        yield
+    finally:
+        _off.reset(before)
+
+
+def _serve() -> None:
+    from llama_cpp.server.__main__ import main
+    from llama_cpp.server.model import LlamaProxy
+
+    load, used = LlamaProxy.load_llama_from_model_settings, []
+
+    def load_with_drafts(settings: Any) -> Any:
+        llama = load(settings)
+        used.append(enable(llama))
+        return llama
+
+    LlamaProxy.load_llama_from_model_settings = staticmethod(load_with_drafts)
+    main()
+    for drafts in used:
+        print(drafts.statistics, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    _serve()

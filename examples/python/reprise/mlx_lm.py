@@ -11,6 +11,7 @@ import numpy as np
 from mlx_lm.models.cache import can_trim_prompt_cache, make_prompt_cache, trim_prompt_cache
 
 from ._arrays import tokens
+from ._generation import owned
 from ._session import Session
 
 
@@ -28,8 +29,9 @@ def generate_step(
     """Yields tokens and their log probabilities, as mlx-lm's function of this name. The caller ends it, as there.
 
     `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs from call to call; None: a new
-    one. `prompt_cache`: must be empty or hold the tokens before `prompt`. Raises ValueError if it cannot be trimmed. A
-    cache with a sliding window cannot be trimmed once the window is full: from there on, nothing is drafted.
+    one. It serves one generation at a time: a second one gets an OrderError until the first has ended, is closed or is
+    collected. `prompt_cache`: must be empty or hold the tokens before `prompt`. Raises ValueError if it cannot be
+    trimmed. A cache with a sliding window cannot be trimmed once the window is full: from there on, nothing is drafted.
     """
     cache = prompt_cache if prompt_cache is not None else make_prompt_cache(model)
     if not can_trim_prompt_cache(cache):
@@ -37,22 +39,23 @@ def generate_step(
         raise ValueError(f"prompt_cache: rejected drafts cannot be removed from a cache with {', '.join(kinds)}")
     ids = tokens(prompt, "prompt")
     session = session if session is not None else Session()
-    session.begin(ids)
-    for first in range(0, len(ids) - 1, prefill_step_size):
-        model(mx.array(ids[first : min(first + prefill_step_size, len(ids) - 1)])[None], cache=cache)
-        mx.eval([layer.state for layer in cache])
-    while (step := session.plan(min(most, _drafts_that_fit(cache)), max_tokens=max_tokens)) is not None:
-        logits = model(mx.array(step.batch)[None], cache=cache)[0, -1 - step.drafted :]
-        logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
-        done = session.commit(np.array(sampler(logprobs)).astype(np.int32))
-        _trim(cache, len(step.batch) - done.keep)
-        unseen = len(done.tokens)
-        try:
-            for row, token in enumerate(done.tokens.tolist()):
-                unseen -= 1
-                yield token, logprobs[row]
-        finally:  # the caller may stop in the middle of a pass, and use the cache again
-            _trim(cache, unseen)
+    with owned(session):
+        session.begin(ids)
+        for first in range(0, len(ids) - 1, prefill_step_size):
+            model(mx.array(ids[first : min(first + prefill_step_size, len(ids) - 1)])[None], cache=cache)
+            mx.eval([layer.state for layer in cache])
+        while (step := session.plan(min(most, _drafts_that_fit(cache)), max_tokens=max_tokens)) is not None:
+            logits = model(mx.array(step.batch)[None], cache=cache)[0, -1 - step.drafted :]
+            logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+            done = session.commit(np.array(sampler(logprobs)).astype(np.int32))
+            _trim(cache, len(step.batch) - done.keep)
+            unseen = len(done.tokens)
+            try:
+                for row, token in enumerate(done.tokens.tolist()):
+                    unseen -= 1
+                    yield token, logprobs[row]
+            finally:  # the caller may stop in the middle of a pass, and use the cache again
+                _trim(cache, unseen)
 
 
 def _drafts_that_fit(cache: Any) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ._arrays import tokens
 from ._drafter import Drafter
+from ._generation import owned
 from ._session import Session
 
 
@@ -23,32 +24,34 @@ def generate(
     session: Session | None = None,
     pick: Callable[[Any], Any] = lambda logits: logits.argmax(axis=-1),
 ) -> Iterator[int]:
-    """Yields the tokens that follow `ids`, up to the first of `eos`, which is the last.
+    """Yields the tokens that follow `ids`, up to the first of `eos` (one token or several), which is the last.
 
     `generator`: a new Generator, whose max_length has room for `ids` and `max_tokens`. `most`: upper bound on drafted
-    tokens of a pass. `session`: keeps the learned costs from call to call; None: a new one. `pick`: the token of each
-    row of logits, such as a sampler; each row has to be sampled on its own.
+    tokens of a pass. `session`: keeps the learned costs from call to call; None: a new one. It serves one generation at
+    a time: a second one gets an OrderError until the first has ended, is closed or is collected. `pick`: the token of
+    each row of logits, such as a sampler; each row has to be sampled on its own.
     """
     ids = tokens(ids, "ids")
     session = session if session is not None else Session()
-    if len(ids) > 1:
-        generator.append_tokens(ids[:-1])
-    session.begin(ids)
-    while (step := session.plan(most, max_tokens=max_tokens, eos=eos)) is not None:
-        cached = generator.token_count()
-        generator.append_tokens(step.batch)
-        logits = np.asarray(generator.get_output("logits"))
-        picks = pick(logits.reshape(-1, logits.shape[-1])[-1 - step.drafted :])
-        done = session.commit(np.asarray(picks, np.int32))
-        generator.rewind_to(cached + done.keep)
-        unseen = len(done.tokens)
-        try:
-            for token in done.tokens.tolist():
-                unseen -= 1
-                yield token
-        finally:  # the caller may stop in the middle of a pass, and use the generator again
-            if unseen > 0:
-                generator.rewind_to(generator.token_count() - unseen)
+    with owned(session):
+        if len(ids) > 1:
+            generator.append_tokens(ids[:-1])
+        session.begin(ids)
+        while (step := session.plan(most, max_tokens=max_tokens, eos=eos)) is not None:
+            cached = generator.token_count()
+            generator.append_tokens(step.batch)
+            logits = np.asarray(generator.get_output("logits"))
+            picks = pick(logits.reshape(-1, logits.shape[-1])[-1 - step.drafted :])
+            done = session.commit(np.asarray(picks, np.int32))
+            generator.rewind_to(cached + done.keep)
+            unseen = len(done.tokens)
+            try:
+                for token in done.tokens.tolist():
+                    unseen -= 1
+                    yield token
+            finally:  # the caller may stop in the middle of a pass, and use the generator again
+                if unseen > 0:
+                    generator.rewind_to(generator.token_count() - unseen)
 
 
 def set_draft(engine: Any, request: Any, ids: Any, drafter: Drafter, most: int = 16) -> int:

@@ -1,103 +1,191 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For transformers: model.generate(..., custom_generate=Chains()) or custom_generate=Trees()."""
+"""For transformers: enable(model) makes model.generate() use drafts."""
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from transformers import GenerationMixin
 from transformers.generation.candidate_generator import CandidateGenerator
 
+from ._arrays import whole
 from ._drafter import Drafter
 from ._errors import OrderError
+from ._options import clock_for
 from ._session import Pass, Session
+from ._statistics import Statistics
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import Options
+
+_USED = ("_sample", "_assisted_decoding", "_get_candidate_generator", "_prepare_generation_config")
+# Inputs that the engine's loop for assisted generation extends by the drafted tokens, and options.
+_TEXT = {
+    *("attention_mask", "position_ids", "token_type_ids", "encoder_outputs", "decoder_attention_mask"),
+    *("past_key_values", "use_cache", "logits_to_keep", "tokenizer", "output_attentions", "output_hidden_states"),
+}
+# Processors of transformers that keep state from call to call, so that they may see committed tokens only.
+_STATEFUL = {"UnbatchedClassifierFreeGuidanceLogitsProcessor", "SynthIDTextWatermarkLogitsProcessor"}
 
 
-class _Candidates(CandidateGenerator):  # type: ignore[misc]
-    def __init__(self, drafter: Drafter, most: int, max_length: int) -> None:
-        self._drafter, self._most, self._max_length = drafter, most, max_length
+def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = False, **options: Unpack[Options]) -> Drafts:
+    """Makes generate() of this model use drafts until disable(model), or until the end of `with enable(model):`.
 
-    def get_candidates(self, input_ids: Any, **_: Any) -> tuple[Any, None]:
-        room = max(0, self._max_length - input_ids.shape[1] - 1)
-        draft = self._drafter.draft(input_ids[0].cpu().numpy(), min(self._most, room))
-        return torch.cat([input_ids, torch.from_numpy(draft).to(input_ids)[None]], dim=1), None
+    The arguments of generate() stay as they are: streamers, stop strings, threads, pipelines and chat templates work.
+    `prompt_lookup_num_tokens=0` turns drafts off for one request. A request that drafts cannot serve is decoded without
+    them, such as a batch or a beam search: see docs/engines.md.
 
-    def update_candidate_strategy(self, *_: Any, **__: Any) -> None:
-        """Does nothing: the next ids show the accepted tokens."""
+    `most`: upper bound on drafted tokens of a pass. `max_leaves`: upper bound on the branches of a draft; 1: chains.
+    Branches need full attention in all layers. `custom`: True: draft also for requests with logits processors or
+    stopping criteria from outside transformers. They see drafted tokens, so they must be functions of their arguments.
+    `options`: those of Drafter, but the default of `clock` is processor time if the model is on the processor.
+    Raises ValueError if the model cannot use drafts, OrderError if it uses them already.
+    """
+    if not all(hasattr(GenerationMixin, name) for name in _USED):
+        raise ImportError("this release of transformers has another loop for assisted generation: see docs/engines.md")
+    kind: Any = type(model)
+    if not isinstance(model, GenerationMixin):
+        raise TypeError(f"model: must be a model of transformers with generate(), but is of the type {kind.__name__}")
+    if "_drafts" in vars(kind):
+        raise OrderError("model: drafts are enabled already; call disable(model) first")
+    if getattr(model, "_is_stateful", False):
+        raise ValueError(f"model: the recurrent state of {kind.__name__} cannot be rolled back")
+    if any(getattr(kind, name) is not getattr(GenerationMixin, name) for name in _USED):
+        raise ValueError(f"model: {kind.__name__} has a decoding loop of its own, which takes no drafts")
+    if max_leaves > 1 and getattr(model.config, "_attn_implementation", "sdpa") not in ("sdpa", "eager"):
+        raise ValueError('model: branches need attention with a 4-D mask: load it with attn_implementation="sdpa"')
+    options.setdefault("clock", clock_for(model.device.type == "cpu"))
+    drafts = Drafts(model, most, max_leaves, custom, options)
+    # generate() takes its loops from the class of the model, so the model gets a class of its own with the same name.
+    members = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
+    model.__class__ = type(kind)(kind.__name__, (_Drafting, kind), {**members, "_drafts": drafts})
+    return drafts
 
 
-class Chains:
-    """Drafts without branches, through the engine's own loop for assisted generation.
+def disable(model: Any) -> None:
+    """Gives the model the class that it had before enable(). Generations that run go on with drafts to their end."""
+    if "_drafts" not in vars(type(model)):
+        raise OrderError("model: drafts are not enabled")
+    model.__class__ = type(model).__bases__[1]
 
-    Make one object and pass it to each call, so that it keeps what it has learned about costs. `most`: upper bound on
-    drafted tokens of a pass. `options`: those of Drafter. `drafter` has the statistics and the switch.
+
+class Drafts:
+    """The drafters of a model, made by enable(). Each generation uses one of its own, so any number of threads may run.
+
+    A drafter serves one generation after another. What a generation learned about costs is known to drafters that are
+    made later, for more threads.
     """
 
-    def __init__(self, most: int = 16, **options: Any) -> None:
-        if not hasattr(GenerationMixin, "_assisted_decoding") or not hasattr(GenerationMixin, "_get_candidate_generator"):
-            raise ImportError("this release of transformers has another loop for assisted generation: see docs/engines.md")
-        self.most = most
-        self.drafter = Drafter(**options)
+    def __init__(self, model: Any, most: int, max_leaves: int, custom: bool, options: Options) -> None:
+        self._model, self._custom, self._options = model, custom, options
+        self._most, self._max_leaves = whole(most, "most"), whole(max_leaves, "max_leaves", least=1)
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._free: list[Any] = []
+        self._give_back(self._new())  # wrong options raise here
 
-    def __call__(
-        self, model: Any, input_ids: Any, logits_processor: Any, stopping_criteria: Any, generation_config: Any, **more: Any
-    ) -> Any:
-        if getattr(model, "_is_stateful", False):  # generate() checks this for its own assisted mode alone
-            raise ValueError(f"model: the recurrent state of {type(model).__name__} cannot be rolled back")
-        cache = more.get("past_key_values")
-        if cache is not None and int(cache.get_seq_length()) > 0:  # the engine's loop would run these tokens again
-            raise ValueError("past_key_values: Chains needs an empty cache; Trees can go on from a filled one")
-        if "_get_candidate_generator" in vars(model):
-            raise OrderError("model: another call of generate() with drafts runs on it; wait for its end")
-        candidates = _Candidates(self.drafter, self.most, generation_config.max_length)
-        model._get_candidate_generator = lambda **_: candidates
+    def __enter__(self) -> Drafts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if vars(type(self._model)).get("_drafts") is self:
+            disable(self._model)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The counts of all generations that have ended. `fields` has whole numbers only."""
+        names = ("tokens", "passes", "drafted_passes", "drafted", "accepted", "timed_passes", "pass_ns")
+        with self._lock:
+            counts = dict(self._counts)
+        return Statistics(**{name: counts.get(name, 0) for name in names}, fields=counts)
+
+    def save_costs(self, engine: str) -> bytes:
+        """As Drafter.save_costs(): the costs that the last generation has learned."""
+        return Drafter(saved_costs=self._costs, engine="shared").save_costs(engine)
+
+    def _new(self) -> Any:
+        return (Session if self._max_leaves > 1 else Drafter)(**self._options)
+
+    def _give_back(self, drafter: Any) -> None:
+        costs = drafter.save_costs("shared")
+        with self._lock:
+            self._costs = costs
+            self._options["saved_costs"], self._options["engine"] = costs, "shared"
+            self._free.append(drafter)
+
+    @contextlib.contextmanager
+    def _drafter(self) -> Iterator[Any]:
+        """A drafter that no other generation uses."""
+        with self._lock:
+            drafter = self._free.pop() if self._free else self._new()
+        # The counts of a session begin with each generation, those of a drafter go on.
+        before = _counts(drafter) if isinstance(drafter, Drafter) else {}
         try:
-            return GenerationMixin._assisted_decoding(
-                model, input_ids, logits_processor, stopping_criteria, generation_config, **more
-            )
+            yield drafter
         finally:
-            del model._get_candidate_generator
+            after = _counts(drafter)
+            with self._lock:
+                self._counts.update(after)
+                self._counts.subtract(before)
+            self._give_back(drafter)
 
+    def _can_serve(self, ids: Any, processors: Any, criteria: Any, config: Any, inputs: dict[str, Any]) -> bool:
+        """Returns false for what the engine's loop for assisted generation cannot do, and what it would do wrongly."""
+        cache = inputs.get("past_key_values")
+        chain = self._max_leaves == 1
+        return (
+            ids.shape[0] == 1
+            and not getattr(config, "_without_drafts", False)
+            and not getattr(config, "is_assistant", False)
+            and getattr(config, "prefill_chunk_size", None) is None
+            and bool(inputs.get("use_cache"))
+            and inputs.keys() <= _TEXT
+            and all(type(each).__name__ not in _STATEFUL for each in processors)
+            and (self._custom or all(_is_own(each) for each in [*processors, *criteria]))
+            and (_is_empty(cache) if chain else _takes_branches(cache, ids, config, inputs))
+        )
 
-class Trees:
-    """Drafts with branches, in a loop of its own: one sequence, full attention, a model that takes position_ids.
-
-    `max_leaves`: upper bound on the branches. The other arguments are those of Chains, and the options those of
-    Session. `session` has the statistics, and `enabled` is the switch.
-    """
-
-    def __init__(self, most: int = 24, max_leaves: int = 8, **options: Any) -> None:
-        self.most = most
-        self.max_leaves = max_leaves
-        self.enabled = True
-        self.session = Session(**options)
-
-    def __call__(
-        self,
-        model: Any,
-        input_ids: Any,
-        logits_processor: Any,
-        stopping_criteria: Any,
-        generation_config: Any,
-        streamer: Any = None,
-        **more: Any,
+    def _generate(
+        self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any, inputs: dict[str, Any]
     ) -> Any:
-        cache: Any = more.get("past_key_values")
-        _check(model, input_ids, generation_config, more.get("attention_mask"), cache)
-        ids, cached = input_ids, cache.get_seq_length()
+        with self._drafter() as drafter:
+            if self._max_leaves > 1:
+                return self._with_branches(drafter, model, ids, processors, criteria, config, streamer, inputs)
+            # The config is a copy for this request. If disable() comes now, the engine uses its own lookup.
+            config._candidates = candidates = _Candidates(drafter, self._most, config.max_length, criteria)
+            config.prompt_lookup_num_tokens = max(1, self._most)
+            try:
+                return GenerationMixin._assisted_decoding(
+                    model, ids, processors, criteria, config, streamer=streamer, **inputs
+                )
+            finally:
+                candidates.end()
+
+    def _with_branches(
+        self, session: Session, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any,
+        inputs: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        cache = inputs["past_key_values"]
+        cached = cache.get_seq_length()
         if ids.shape[1] - cached > 1:
             model(input_ids=ids[:, cached:-1], past_key_values=cache, use_cache=True, logits_to_keep=1)
-        self.session.begin(ids[0].cpu().numpy(), max_leaves=self.max_leaves)
+        session.begin(ids[0].cpu().numpy(), max_leaves=self._max_leaves)
         while True:
-            room = generation_config.max_length - ids.shape[1] - 1
-            step = self.session.plan(max(0, min(self.most, room)) if self.enabled else 0)
+            room = config.max_length - ids.shape[1] - 1
+            step = session.plan(max(0, min(self._most, room)))
             assert step is not None  # it has no limits; the stopping criteria end the output
             cached = ids.shape[1] - step.pending
             logits = _run(model, step, cached, cache)
-            self._report(logits)
-            done = self.session.commit(_picks(step, ids, logits, logits_processor, generation_config.do_sample))
+            _report(session, logits)
+            done = session.commit(_picks(step, ids, logits, processors, config.do_sample))
             if done.keep < len(step.batch):
                 _keep(cache, torch.cat([torch.arange(cached), cached + torch.from_numpy(done.rows)]))
             for token in done.tokens.tolist():
@@ -105,32 +193,118 @@ class Trees:
                 ids = torch.cat([ids, fresh], dim=1)
                 if streamer is not None:
                     streamer.put(fresh[0].cpu())
-                if bool(stopping_criteria(ids, None).all()):
+                if bool(criteria(ids, None).all()):
                     _keep(cache, torch.arange(ids.shape[1] - 1))  # tokens after this one are not part of the output
                     if streamer is not None:
                         streamer.end()
                     return ids
 
-    def _report(self, logits: Any) -> None:
-        """Shows the session the likeliest tokens of all rows, if it wants them."""
-        wanted = self.session.top_k_wanted
-        if wanted:
-            for row, likeliest in enumerate(logits.topk(wanted, dim=-1).indices.cpu().numpy()):
-                self.session.report_top_k(row, likeliest)
+
+class _Drafting:
+    """The first base of the class of a model with drafts. disable() may come while another thread is in generate()."""
+
+    def _prepare_generation_config(self, *positional: Any, **named: Any) -> Any:
+        config, inputs = GenerationMixin._prepare_generation_config(self, *positional, **named)
+        if config.prompt_lookup_num_tokens == 0:  # the engine refuses it
+            config.prompt_lookup_num_tokens = None
+            config._without_drafts = True
+        return config, inputs
+
+    def _sample(
+        self, input_ids: Any, logits_processor: Any, stopping_criteria: Any, generation_config: Any,
+        synced_gpus: bool = False, streamer: Any = None, **inputs: Any,
+    ) -> Any:  # fmt: skip
+        drafts = getattr(type(self), "_drafts", None)
+        asked = input_ids, logits_processor, stopping_criteria, generation_config
+        if drafts is None or synced_gpus or not drafts._can_serve(*asked, inputs):
+            return GenerationMixin._sample(self, *asked, synced_gpus=synced_gpus, streamer=streamer, **inputs)
+        return drafts._generate(self, *asked, streamer, inputs)
+
+    def _get_candidate_generator(self, generation_config: Any, **more: Any) -> Any:
+        candidates = getattr(generation_config, "_candidates", None)
+        if candidates is not None:
+            return candidates
+        return GenerationMixin._get_candidate_generator(self, generation_config=generation_config, **more)
 
 
-def _check(model: Any, ids: Any, config: Any, mask: Any, cache: Any) -> None:
-    if ids.shape[0] != 1:
-        raise ValueError(f"input_ids: Trees decodes one sequence, but the batch has {ids.shape[0]}")
-    if mask is not None and not bool(mask.all()):
-        raise ValueError("attention_mask: Trees decodes a sequence without padding")
-    if config.num_beams != 1 or config.return_dict_in_generate:
-        raise ValueError("generation_config: Trees has no beams, and returns ids alone (return_dict_in_generate=False)")
-    if str(getattr(model.config, "_attn_implementation", "")).startswith(("flash", "paged")):
-        raise ValueError('model: Trees needs attention with a 4-D mask: load it with attn_implementation="sdpa"')
-    layers = getattr(cache, "layers", None)
-    if layers is None or any(type(layer).__name__ != "DynamicLayer" for layer in layers):
-        raise ValueError("past_key_values: Trees needs a DynamicCache of a model with full attention in all layers")
+class _Candidates(CandidateGenerator):  # type: ignore[misc]
+    def __init__(self, drafter: Drafter, most: int, max_length: int, criteria: Any) -> None:
+        self._drafter, self._most, self._ids = drafter, most, None
+        limits = [each.max_length for each in criteria if hasattr(each, "max_length")]
+        self._max_length = min([max_length, *limits])
+        self._own = type(criteria)(each for each in criteria if _is_own(each))
+        self._custom = [each for each in criteria if not _is_own(each)]
+        self._window = max((getattr(each, "maximum_token_len", 0) for each in criteria), default=0)
+
+    def get_candidates(self, input_ids: Any, **_: Any) -> tuple[Any, None]:
+        count = input_ids.shape[1]
+        room = max(0, self._max_length - count - 1) if count >= self._window else 0
+        draft = self._drafter.draft(input_ids[0].cpu().numpy(), min(self._most, room))
+        longer = torch.cat([input_ids, torch.from_numpy(draft).to(input_ids)[None]], dim=1)
+        return longer[:, : count + self._before_stop(longer, count)], None
+
+    def update_candidate_strategy(self, input_ids: Any, *_: Any, **__: Any) -> None:
+        self._ids = input_ids
+
+    def end(self) -> None:
+        """Shows the drafter the tokens of the last pass."""
+        if self._ids is not None:
+            self._drafter.draft(self._ids[0].cpu().numpy(), 0)
+        self._drafter.forget()
+
+    def _before_stop(self, longer: Any, count: int) -> int:
+        """Returns how many drafted tokens a pass may have, so that it does not go on after a stop.
+
+        The loop checks the criteria after a pass alone, whose last token is the model's own. So a draft that would stop
+        at its i-th token is cut before this token.
+        """
+        drafted = int(longer.shape[1]) - count
+        if drafted == 0:
+            return 0
+        # The criteria of transformers depend on the last tokens alone: row i ends with drafted token i.
+        stops = self._own(longer[0].unfold(0, count + 1, 1), None).cpu().numpy()
+        for i in range(drafted):
+            if stops[i] or any(_fires(each, longer[:, : count + i + 1]) for each in self._custom):
+                return i
+        return drafted
+
+
+def _fires(criterion: Any, ids: Any) -> bool:
+    fired = criterion(ids, None)
+    return fired if isinstance(fired, bool) else bool(fired.all())
+
+
+def _counts(drafter: Any) -> dict[str, int]:
+    return {name: value for name, value in drafter.statistics.fields.items() if isinstance(value, int)}
+
+
+def _is_own(part: Any) -> bool:
+    """Returns whether a logits processor or a stopping criterion is one of transformers."""
+    return type(part).__module__.split(".")[0] == "transformers"
+
+
+def _is_empty(cache: Any) -> bool:
+    """Returns whether the cache is one that the loop can roll back, without tokens: the loop would run them again."""
+    cache = getattr(cache, "self_attention_cache", cache)
+    return (
+        type(cache).__name__ == "DynamicCache"
+        and not getattr(cache, "offloading", False)
+        and int(cache.get_seq_length()) == 0
+    )
+
+
+def _takes_branches(cache: Any, ids: Any, config: Any, inputs: dict[str, Any]) -> bool:
+    """Returns whether the loop for branches can serve a request: ids alone, one sequence without padding."""
+    layers = getattr(cache, "layers", ())
+    return (
+        type(cache).__name__ == "DynamicCache"
+        and not getattr(cache, "offloading", False)
+        and all(type(layer).__name__ == "DynamicLayer" for layer in layers)
+        and int(cache.get_seq_length()) < ids.shape[1] == getattr(config, "_mask_length", ids.shape[1])
+        and inputs.get("attention_mask") is None
+        and not config.return_dict_in_generate
+        and not inputs.keys() & {"token_type_ids", "encoder_outputs"}
+    )
 
 
 def _run(model: Any, step: Pass, cached: int, cache: Any) -> Any:
@@ -145,6 +319,14 @@ def _run(model: Any, step: Pass, cached: int, cache: Any) -> Any:
         use_cache=True,
         logits_to_keep=step.drafted + 1,
     ).logits[0, -1 - step.drafted :].float()
+
+
+def _report(session: Session, logits: Any) -> None:
+    """Shows the session the likeliest tokens of all rows, if it wants them."""
+    wanted = session.top_k_wanted
+    if wanted:
+        for row, likeliest in enumerate(logits.topk(wanted, dim=-1).indices.cpu().numpy()):
+            session.report_top_k(row, likeliest)
 
 
 def _picks(step: Pass, ids: Any, logits: Any, processors: Any, sample: bool) -> Any:

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._batch import BatchDrafter
+
+if TYPE_CHECKING:
+    from ._options import Options
 
 _MANY = 2**31  # more rows than any pass has
 
@@ -20,7 +23,7 @@ class Proposer:
     """
 
     #: Options of BatchDrafter.
-    options: ClassVar[dict[str, Any]] = {}
+    options: ClassVar[Options] = {}
 
     def __init__(self, vllm_config: Any) -> None:
         self.most = int(vllm_config.speculative_config.num_speculative_tokens)

@@ -43,6 +43,10 @@ class Tensor:
     def numpy(self) -> Any:
         return self.data
 
+    def unfold(self, dim: int, size: int, step: int) -> Tensor:
+        assert (dim, step) == (0, 1)
+        return Tensor(np.lib.stride_tricks.sliding_window_view(self.data, size))
+
     def all(self) -> Tensor:
         return Tensor(self.data.all())
 

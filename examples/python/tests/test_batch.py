@@ -87,7 +87,7 @@ class Batches(unittest.TestCase):
         self.assertNotEqual(saved, fresh)
         self.assertEqual(batch.save_costs("toy, 4", 2), fresh)
         later = reprise.BatchDrafter(4)
-        with self.assertRaisesRegex(reprise.ArgumentError, "^load_costs: .*another engine"):
+        with self.assertRaisesRegex(reprise.ArgumentError, "^saved: .*another engine"):
             later.load_costs(saved, "toy, 1", 4)
         self.assertEqual(later.save_costs("toy, 4", 4), fresh)
         later.load_costs(saved, "toy, 4", 4)
@@ -140,11 +140,11 @@ class Batches(unittest.TestCase):
         for arguments, kind, sentence in (
             ({"ids": {2: [1]}}, ValueError, "^slot: must be 1 or less"),
             ({"ids": {-1: [1]}}, ValueError, "^slot: "),
-            ({"ids": {0: []}}, ValueError, "^ids: .*empty"),
+            ({"ids": {0: []}}, ValueError, r"^ids\[0\]: .*empty"),
             ({"ids": {0: [1.5]}}, TypeError, r"^ids\[0\]: "),
             ({"ids": {0: [1]}, "most": -1}, ValueError, "^most: "),
             ({"ids": {0: [1]}, "now": -1}, ValueError, "^now: "),
-            ({"ids": {0: [1]}, "conversations": {0: 0}}, ValueError, "^conversations: "),
+            ({"ids": {0: [1]}, "conversations": {0: 0}}, ValueError, r"^conversations\[0\]: "),
         ):
             with self.subTest(**arguments), self.assertRaisesRegex(kind, sentence):
                 batch.draft(**arguments)

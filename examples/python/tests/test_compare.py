@@ -107,6 +107,25 @@ class Compare(unittest.TestCase):
         self.assertRegex(run(StandIn(gap=0.0005))[1], r"\nchat +1 +1\.333 +1\.600\n")
         self.assertEqual(compare.price([0, 2, 4], {1: 1.0, 5: 3.0}), 1.0 + 2.0 + 3.0)
 
+    def test_whole_requests_are_compared_with_plain_decoding_as_users_run_it(self) -> None:
+        engine = StandIn(gap=0.0005)
+        engine.as_used = ("lookup", "slow")
+        times = {"plain": 4.0, "lookup": 2.0, "reprise": 1.0, "slow": 8.0}
+
+        def request(way: str, ids: list[int], count: int) -> Output:
+            return Output([1, 2, 3, 4], seconds=times[way], first=times[way] ** 2)
+
+        engine.request = request  # type: ignore[method-assign]
+        engine.lookup = ""
+        status, shown = run(engine, "--as-used")
+        self.assertEqual(status, 0, shown)
+        row = r" +4\.000 +2\.000 +0\.500\n"
+        self.assertRegex(shown, rf"whole requests, plain .*\n.*reprise +lookup +slow\nchat +2{row}all{row}")
+        self.assertRegex(shown, r"first token, plain .*\n.*\nchat +2 +16.000 +4.000 +0.250\n")
+        del engine.request, engine.as_used
+        engine.lookup, engine._gap = "lookup", 0.5
+        self.assertEqual(run(engine, "--as-used")[0], 1)  # its lookup has another text
+
     def test_an_output_that_ends_early_is_no_near_tie(self) -> None:
         parted = compare.difference(StandIn(gap=0), [1], [1, 2], [1])
         self.assertIsNotNone(parted)

@@ -80,14 +80,14 @@ class Drafts(unittest.TestCase):
         self.assertAlmostEqual(counts.acceptance_rate, counts.accepted / counts.drafted)
 
     def test_times_are_taken_by_default(self) -> None:
-        for now, timed in ((None, 2), (0, 0)):
+        for now, timed in ((None, True), (0, False)):
             drafter = reprise.Drafter(cost=CHEAP)
             ids = np.arange(100, dtype=np.int32)
             for end in range(90, 95):
                 time.sleep(0.001)
                 drafter.draft(ids[:end], most=0, now=now)
-            # The interval after the first call may have been a prompt's, and the first one of all a warm-up.
-            self.assertEqual(drafter.statistics.timed_passes, timed, now)
+            # Two, but fewer if the machine is busy: an interval far above the others may have been a prompt's.
+            self.assertEqual(drafter.statistics.timed_passes > 0, timed, now)
 
     def test_a_clock_of_the_callers(self) -> None:
         read: list[int] = []
@@ -106,7 +106,7 @@ class Drafts(unittest.TestCase):
     def test_a_bad_clock_is_refused(self) -> None:
         with self.assertRaisesRegex(TypeError, "^clock: must be a function, but is of the type int"):
             reprise.Drafter(clock=5)  # type: ignore[arg-type]
-        with self.assertRaisesRegex(TypeError, "^clock: must be an integer, but is of the type float"):
+        with self.assertRaisesRegex(TypeError, "^clock: must return an integer of nanoseconds.* not a float"):
             reprise.Session(clock=time.perf_counter)  # type: ignore[arg-type]
         with self.assertRaisesRegex(ValueError, "^clock: must be 0 or more, but is -1"):
             reprise.Session(clock=lambda: -1)
@@ -190,15 +190,16 @@ class Refusals(unittest.TestCase):
         for bad, kind, sentence in (
             ([], ValueError, "ids: .*empty"),
             (np.empty(0, np.int32), ValueError, "ids: .*empty"),
-            ([1.5], TypeError, "ids: token ids must be integers.*float64"),
+            ([1.5], TypeError, "ids: token ids must be integers.*float"),
             (["a"], TypeError, "ids: token ids must be integers"),
             ([True], TypeError, "ids: token ids must be integers.*bool"),
-            (None, ValueError, "ids: .*shape"),
-            (5, ValueError, "ids: .*shape"),
+            (None, TypeError, "ids: .*NoneType"),
+            (5, TypeError, "ids: .*int"),
+            ([-1], ValueError, r"ids: .*0 or more, but ids\[0\] is -1"),
             ([[1, 2]], ValueError, r"ids: .*shape \(1, 2\)"),
             (np.zeros((2, 3), np.int32), ValueError, r"ids: .*shape \(2, 3\)"),
             ([[1], [2, 3]], ValueError, "ids: "),
-            ([1, 2**31], ValueError, r"ids: .*32 bits, but ids\[1\] is 2147483648"),
+            ([1, 2**31], ValueError, r"ids: .*below 2147483648, but ids\[1\] is 2147483648"),
             ([-(2**31) - 1], ValueError, r"ids\[0\]"),
             ([2**70], ValueError, r"ids\[0\]"),
             (np.array([1, 2**32 - 1], np.uint32), ValueError, r"ids\[1\] is 4294967295"),
@@ -222,12 +223,12 @@ class Refusals(unittest.TestCase):
 
     def test_options(self) -> None:
         for arguments, kind, sentence in (
-            ({"cost": 0.1}, TypeError, "cost: must be a CostCurve, but is of the type float"),
+            ({"cost": "0.1"}, TypeError, "cost: must be a CostCurve or a number, but is of the type str"),
             ({"history": []}, TypeError, "history: must be a History"),
             ({"max_draft": -1}, ValueError, "max_draft: "),
             ({"key": -1}, ValueError, "key: "),
             ({"saved_costs": "text"}, TypeError, "saved_costs: must be bytes"),
-            ({"saved_costs": b"no snapshot", "engine": "a"}, reprise.ArgumentError, "Drafter: "),
+            ({"saved_costs": b"no snapshot", "engine": "a"}, reprise.ArgumentError, "saved_costs: "),
             ({"engine": 5}, TypeError, "engine: must be a str"),
         ):
             with self.subTest(**arguments), self.assertRaisesRegex(kind, sentence):
@@ -242,7 +243,8 @@ class Refusals(unittest.TestCase):
 
     def test_a_closed_drafter(self) -> None:
         self.drafter.close()
-        for call in (lambda: self.drafter.draft(REPEATED), lambda: self.drafter.statistics, self.drafter.close):
+        self.drafter.close()
+        for call in (lambda: self.drafter.draft(REPEATED), lambda: self.drafter.statistics, self.drafter.forget):
             with self.assertRaisesRegex(reprise.OrderError, "Drafter: it has been closed"):
                 call()
 

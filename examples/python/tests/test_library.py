@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import _ctypes
 import ctypes
+import pkgutil
+import pydoc
 import re
+import tempfile
+import types
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -25,7 +29,8 @@ NUMBERS = {
     "reprise_token": ctypes.c_int32,
     "reprise_status": ctypes.c_int32,
 }
-LETTERS = {"size_t": "z", "double": "d", "int32_t": "i", "int64_t": "l", "uint64_t": "u", "reprise_status": "i", "void": "v"}
+LETTERS = {"size_t": "z", "double": "d", "int32_t": "i", "int64_t": "l", "uint64_t": "u"}
+LETTERS |= {"reprise_status": "i", "void": "v"}
 
 
 def header() -> str:
@@ -69,15 +74,24 @@ class Declarations(unittest.TestCase):
 
     def test_constants(self) -> None:
         values = {name: int(value) for name, value in re.findall(r"REPRISE_(\w+) = (\d+)", header())}
-        for name in ("OK", "OUT_OF_MEMORY", "NOT_BEGUN", "NOT_PLANNED", "FINISHED", "OUT_OF_ROOM", "INTERNAL"):
+        ours = [name for name in values if isinstance(getattr(_library, name, None), int) and name != "UNLIMITED"]
+        self.assertGreater(len(ours), 7)
+        for name in ours:
             self.assertEqual(getattr(_library, name), values[name], name)
         for name, value in _session._ROLLBACKS.items():
             self.assertEqual(value, values[f"ROLLBACK_{name.upper()}"])
         for value, finish in enumerate(_session._FINISHES):
             self.assertEqual(value, values[f"FINISH_{(finish or 'none').upper()}"])
-        self.assertEqual(_errors._ARGUMENTS[values["BAD_PICKS"]], "picks")
-        self.assertEqual(_errors._ARGUMENTS[values["CACHED_OUT_OF_RANGE"]], "cached")
-        self.assertEqual(_errors._ARGUMENTS[values["EMPTY_CONTEXT"]], "ids")
+        for name, argument in (
+            ("EMPTY_CONTEXT", "ids"),
+            ("CONTEXT_TOO_LONG", "ids"),
+            ("CACHED_OUT_OF_RANGE", "cached"),
+            ("TOO_MANY_PENDING", "cached"),
+            ("BAD_PICKS", "picks"),
+            ("BAD_SNAPSHOT", "saved_costs"),
+            ("TOKEN_OUT_OF_RANGE", "ids"),
+        ):
+            self.assertEqual(_errors._BY_CODE[values[name]], argument)
 
     def test_version(self) -> None:
         text = (REPOSITORY / "include/reprise/core/version.hpp").read_text(encoding="utf-8")
@@ -85,8 +99,23 @@ class Declarations(unittest.TestCase):
 
 
 class Loading(unittest.TestCase):
+    def test_the_file_of_the_package(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = _library.packaged(Path(folder))
+            file.parent.mkdir()
+            file.touch()
+            self.assertEqual(list(pkgutil.iter_modules([folder])), [], "help() lists the library as a module")
+
+    def test_help_shows_what_is_public(self) -> None:
+        shown = pydoc.plain(pydoc.render_doc(reprise))
+        for name in set(reprise.__all__) - {"__version__"}:
+            self.assertIn(f" {name}", shown)
+        for name in vars(reprise):
+            if not name.startswith("_") and not isinstance(getattr(reprise, name), types.ModuleType):
+                self.assertIn(name, reprise.__all__)
+
     def test_no_file(self) -> None:
-        with self.assertRaisesRegex(ImportError, r"there is no library .*nowhere.so.*examples/python"):
+        with self.assertRaisesRegex(ImportError, r"there is no library .*nowhere.so: install reprise-decoding"):
             _library.load("/nowhere.so")
 
     def test_other_library(self) -> None:
@@ -100,6 +129,15 @@ class Loading(unittest.TestCase):
         with mock.patch.object(_library, "VERSION", "9.9.9"):
             with self.assertRaisesRegex(ImportError, f"version {reprise.__version__}, but the package has 9.9.9"):
                 _library.load(_library.library._name)
+
+
+class OtherProject(unittest.TestCase):
+    def test_it_is_refused_with_the_remedy(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            _library.refuse_other_project(Path(folder))
+            (Path(folder) / "action_inference.py").touch()
+            with self.assertRaisesRegex(ImportError, "pip uninstall reprise reprise-decoding"):
+                _library.refuse_other_project(Path(folder))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import abc
+import threading
+import time
 import types
 import unittest
+import unittest.mock
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,26 +25,60 @@ class LlamaDraftModel(abc.ABC):
 
 MODULE = types.ModuleType("llama_cpp.llama_speculative")
 MODULE.LlamaDraftModel = LlamaDraftModel  # type: ignore[attr-defined]
+ENGINE = types.ModuleType("llama_cpp")
+ENGINE.llama_supports_gpu_offload = lambda: False  # type: ignore[attr-defined]
+
+
+class Batch:
+    def set_batch(self, batch: Any, n_past: int, logits_all: bool) -> None:
+        self.logits = [logits_all] * (len(batch) - 1) + [True]
 
 
 class Llama:
-    """The loop of the engine. Its model is the toy model."""
+    """The loop of the engine. Its model is the toy model. Only rows with logits can be sampled from."""
 
-    def __init__(self, draft_model: Any, n_ctx: int = 512) -> None:
+    def __init__(
+        self,
+        draft_model: Any = None,
+        n_ctx: int = 512,
+        logits_all: bool = False,
+        n_batch: int = 512,
+        n_gpu_layers: int = 0,
+    ) -> None:
         assert draft_model is None or isinstance(draft_model, LlamaDraftModel)
-        self.draft_model, self.n_ctx = draft_model, n_ctx
+        self.draft_model, self.n_ctx, self.n_batch = draft_model, n_ctx, n_batch
+        self._logits_all = logits_all or draft_model is not None
+        self.model_params = types.SimpleNamespace(n_gpu_layers=n_gpu_layers)
         self.input_ids = np.full(n_ctx, 63, np.int32)  # like the engine's, it holds old tokens
-        self.n_tokens, self.passes = 0, 0
+        self.n_tokens, self.passes, self.rows = 0, 0, 0  # rows: those with logits
+        self._batch = Batch()
+        self.seen: list[list[int]] = []  # the ids that a logits processor gets
+
+    def eval(self, tokens: list[int]) -> None:
+        for begin in range(0, len(tokens), self.n_batch):
+            part = tokens[begin : begin + self.n_batch]
+            self._batch.set_batch(batch=part, n_past=self.n_tokens, logits_all=self._logits_all)
+            self.input_ids[self.n_tokens : self.n_tokens + len(part)] = part
+            self.n_tokens += len(part)
+            self.rows += sum(self._batch.logits)
+            self.passes += 1
+
+    def sample(self, idx: int) -> int:
+        row = idx - self.n_tokens
+        assert all(self._batch.logits[row:])
+        assert -row <= len(self._batch.logits)
+        self.seen.append(self.input_ids[: self.n_tokens].tolist())
+        end = len(self.computed) + row + 1
+        return next_token(self.computed[:end])
 
     def generate(self, tokens: list[int]) -> Iterator[int]:
         tokens, self.n_tokens = list(tokens), 0
         sample = len(tokens) - 1
         while True:
-            self.input_ids[self.n_tokens : self.n_tokens + len(tokens)] = tokens
-            self.n_tokens += len(tokens)
-            self.passes += 1
+            self.eval(tokens)
+            self.computed = self.input_ids[: self.n_tokens]
             while sample < self.n_tokens:
-                token = next_token(self.input_ids[: sample + 1])
+                token = self.sample(idx=sample)
                 sample += 1
                 yield token
                 tokens = [token]
@@ -54,7 +92,7 @@ class Llama:
 
     def complete(self, tokens: list[int], count: int) -> list[int]:
         """Stops in the middle of a pass, as a user does."""
-        self.passes, output = 0, []
+        self.passes, self.rows, self.seen, output = 0, 0, [], []
         for token in self.generate(tokens):
             output.append(token)
             if len(output) == count:
@@ -64,7 +102,7 @@ class Llama:
 
 class DraftModels(unittest.TestCase):
     def setUp(self) -> None:
-        manager = adapter("llama_cpp", llama_cpp__llama_speculative=MODULE)
+        manager = adapter("llama_cpp", llama_cpp=ENGINE, llama_cpp__llama_speculative=MODULE)
         self.module = manager.__enter__()
         self.addCleanup(manager.__exit__, None, None, None)
 
@@ -76,7 +114,7 @@ class DraftModels(unittest.TestCase):
         for seed in (1, 2, 1):  # requests follow each other without a word
             self.assertEqual(llama.complete(prompt(seed), 150), plain(prompt(seed), 150))
             self.assertLess(llama.passes, 75)
-        self.assertGreater(llama.draft_model.drafter.statistics.accepted, 200)
+        self.assertGreater(llama.draft_model.statistics.accepted, 200)
 
     def test_the_next_turn_continues_the_text(self) -> None:
         llama = self.llama()
@@ -109,6 +147,74 @@ class DraftModels(unittest.TestCase):
         model = self.llama().draft_model
         model.drafter.enabled = False
         self.assertEqual(model(ids).size, 0)
+
+    def enabled(self, **options: Any) -> Llama:
+        llama = Llama(**options)
+        self.module.enable(llama, cost=reprise.CostCurve.linear(0.01))
+        return llama
+
+    def test_enabled_drafts_need_only_the_logits_of_their_rows(self) -> None:
+        llama, all_rows = self.enabled(), self.llama()
+        for each in (llama, all_rows):
+            for seed in (1, 2, 1):
+                self.assertEqual(each.complete(prompt(seed), 150), plain(prompt(seed), 150))
+                self.assertLess(each.passes, 75)
+        self.assertEqual(llama.rows, all_rows.rows - len(prompt(1)) + 1)
+
+    def test_a_logits_processor_sees_the_ids_before_its_row(self) -> None:
+        llama, expected = self.enabled(), Llama()
+        expected.complete(prompt(1), 150)
+        llama.complete(prompt(1), 150)
+        self.assertEqual(llama.seen, expected.seen)
+
+    def test_an_enabled_object_is_freed_at_once(self) -> None:
+        llama = self.enabled()
+        freed = weakref.ref(llama)
+        del llama
+        self.assertIsNone(freed())
+
+    def test_a_small_batch_bounds_the_draft(self) -> None:
+        for n_batch in (1, 5, 40):
+            llama = self.enabled(n_batch=n_batch)
+            self.assertEqual(llama.complete(prompt(1), 150), plain(prompt(1), 150))
+            self.assertEqual(llama.draft_model.most, min(16, n_batch - 1))
+
+    def test_a_release_with_another_batch_is_refused(self) -> None:
+        for batch in (None, types.SimpleNamespace(), types.SimpleNamespace(set_batch=lambda tokens: None)):
+            llama = Llama()
+            llama._batch = batch  # type: ignore[assignment]
+            with self.assertRaisesRegex(reprise.ArgumentError, "llama: this release"):
+                self.module.enable(llama)
+            self.assertIsNone(llama.draft_model)
+
+    def test_the_default_clock(self) -> None:
+        def clock(offload: bool = False, platform: str = "linux", n_gpu_layers: int = 0, **options: Any) -> Any:
+            with unittest.mock.patch.object(ENGINE, "llama_supports_gpu_offload", lambda: offload):
+                with unittest.mock.patch("sys.platform", platform):
+                    return self.module.enable(Llama(n_gpu_layers=n_gpu_layers), **options).drafter._clock
+
+        self.assertIs(clock(), time.process_time_ns)
+        self.assertIs(clock(n_gpu_layers=99), time.process_time_ns)  # this build has no code for GPUs
+        self.assertIs(clock(offload=True), time.process_time_ns)
+        self.assertIs(clock(offload=True, n_gpu_layers=99), time.perf_counter_ns)
+        self.assertIs(clock(platform="win32"), time.perf_counter_ns)
+        self.assertIs(clock(clock=time.monotonic_ns), time.monotonic_ns)
+        self.assertIs(self.module.DraftModel().drafter._clock, time.perf_counter_ns)
+
+    def test_the_switch_for_one_request(self) -> None:
+        llama = self.enabled()
+        with self.module.without_drafts():
+            self.assertEqual(llama.complete(prompt(1), 150), plain(prompt(1), 150))
+            self.assertEqual(llama.passes, 150)
+            other: list[int] = []
+            second = self.enabled()
+            thread = threading.Thread(target=lambda: other.extend(second.complete(prompt(1), 150)))
+            thread.start()
+            thread.join()
+        self.assertEqual(other, plain(prompt(1), 150))
+        self.assertLess(second.passes, 75)
+        llama.complete(prompt(2), 150)
+        self.assertLess(llama.passes, 75)
 
 
 if __name__ == "__main__":

@@ -126,6 +126,24 @@ class Steps(unittest.TestCase):
         steps = self.module.generate_step(prompt(1), model, max_tokens=9, most=0, sampler=lambda x: x.argmax(axis=-1))
         self.assertEqual([token for token, _ in steps], plain(prompt(1), 9))
 
+    def test_a_session_belongs_to_one_generation_at_a_time(self) -> None:
+        ids, other = prompt(1), prompt(2)
+        steps = self.module.generate_step(ids, model, max_tokens=60, session=self.session)
+        output = [next(steps)[0]]
+        cache = [KVCache()]
+        second = self.module.generate_step(other, model, session=self.session, prompt_cache=cache)
+        with self.assertRaisesRegex(reprise.OrderError, "session: another generation uses it; .*close"):
+            next(second)
+        self.assertEqual(cache[0].state, [])
+        output += [token for token, _ in steps]
+        self.assertEqual(output, plain(ids, 60))
+        steps = self.module.generate_step(other, model, max_tokens=60, session=self.session)
+        next(steps)
+        steps.close()  # or it is collected:
+        next(self.module.generate_step(other, model, max_tokens=60, session=self.session))
+        steps = self.module.generate_step(other, model, max_tokens=60, session=self.session)
+        self.assertEqual([token for token, _ in steps], plain(other, 60))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 import unittest
 from typing import Any
 
@@ -84,6 +85,43 @@ class Loops(unittest.TestCase):
 
         self.assertEqual(list(adapter.generate(Generator(300), prompt(1), max_tokens=30, pick=pick)), plain(prompt(1), 30))
         self.assertGreaterEqual(min(seen), 1)
+
+    def test_a_session_belongs_to_one_generation_at_a_time(self) -> None:
+        ids, other, session = prompt(1), prompt(2), reprise.Session(cost=CHEAP)
+        steps = adapter.generate(Generator(300), ids, max_tokens=60, session=session)
+        output, generator = [next(steps)], Generator(300)
+        with self.assertRaisesRegex(reprise.OrderError, "session: another generation uses it; .*close"):
+            next(adapter.generate(generator, other, max_tokens=60, session=session))
+        self.assertEqual(generator.ids, [])
+        self.assertEqual([*output, *steps], plain(ids, 60))
+        steps = adapter.generate(Generator(300), other, max_tokens=60, session=session)
+        next(steps)
+        steps.close()  # or it is collected:
+        next(adapter.generate(Generator(300), other, max_tokens=60, session=session))
+        steps = adapter.generate(Generator(300), other, max_tokens=60, session=session)
+        self.assertEqual(list(steps), plain(other, 60))
+
+    def test_two_threads_with_one_session(self) -> None:
+        """Each of them writes the text without drafts, or gets an OrderError."""
+        session, made, ready = reprise.Session(cost=CHEAP), [], threading.Barrier(2)
+
+        def work(seed: int) -> None:
+            ids = prompt(seed)
+            for _ in range(30):
+                ready.wait()
+                steps = adapter.generate(Generator(300), ids, max_tokens=60, session=session)
+                try:
+                    made.append(list(steps) == plain(ids, 60))
+                except reprise.OrderError:
+                    pass
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertGreaterEqual(len(made), 30)
+        self.assertTrue(all(made))
 
     def test_a_draft_for_a_request_of_the_engine(self) -> None:
         class Engine:

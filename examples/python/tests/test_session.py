@@ -91,6 +91,20 @@ class Decoding(unittest.TestCase):
             session.commit([4])
             self.assertEqual(session.statistics.timed_passes, timed)
 
+    def test_a_refused_call_keeps_the_time_of_the_open_pass(self) -> None:
+        session = reprise.Session(clock=iter((5, 100, 250)).__next__)
+        session.begin([1, 2, 3])
+        session.plan()
+        for refused in (lambda: session.begin([]), lambda: session.plan(eos=-1), lambda: session.append([-1])):
+            with self.assertRaises(ValueError):
+                refused()
+        session._lock.acquire()  # as if another thread were in a call
+        with self.assertRaises(reprise.OrderError):
+            session.plan()
+        session._lock.release()
+        session.commit([4])
+        self.assertEqual(session.statistics.timed_passes, 1)
+
     def test_trees(self) -> None:
         output, _, branched = self.decode(reprise.Session(cost=CHEAP), max_leaves=8)
         self.assertEqual(output, plain(prompt(5), 200))
@@ -155,7 +169,7 @@ class Decoding(unittest.TestCase):
         step = session.plan()
         session.report_top_k(0, [1, 2, 3, 4])
         session.report_prompt_row(0, [1, 2])
-        with self.assertRaisesRegex(ValueError, "report_top_k: .*no such row"):
+        with self.assertRaisesRegex(ValueError, "row: .*no such row"):
             session.report_top_k(step.drafted + 1, [1])
 
     def test_snapshots_restore(self) -> None:
@@ -231,7 +245,7 @@ class Curves(unittest.TestCase):
                 ("", "no JSON"),
                 ("[]", "no cost curve"),
                 ('{"points": [{"rows": 1}]}', "no cost curve"),
-                ('{"points": [{"sequences": 1, "context": 0, "rows": 9, "ns": 6}]}', "CostCurve.points: "),
+                ('{"points": [{"sequences": 1, "context": 0, "rows": 9, "ns": 6}]}', r"no cost curve: points\[0\]: "),
             ):
                 file.write_text(text)
                 with self.subTest(text=text), self.assertRaisesRegex(reprise.ArgumentError, sentence):
@@ -245,7 +259,7 @@ class Curves(unittest.TestCase):
             (lambda: reprise.CostCurve.linear("a"), TypeError, "per_row: "),
             (lambda: reprise.CostCurve.linear(-1), ValueError, "per_row"),
             (lambda: reprise.CostCurve.linear(float("nan")), ValueError, "per_row"),
-            (lambda: reprise.CostCurve.points([]), ValueError, "CostCurve.points: "),
+            (lambda: reprise.CostCurve.points([]), ValueError, "points: "),
             (lambda: reprise.CostCurve.points([(1, 0, 1)]), ValueError, r"points\[0\]: "),
             (lambda: reprise.CostCurve.points([(1, -1, 1, 5)]), ValueError, r"points\[0\]: "),
         ):

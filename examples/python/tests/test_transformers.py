@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter for transformers, with a model, a cache and a loop that take the calls of 5.23. numpy stands in for torch.
+"""The adapter for transformers, with a model, a cache and loops that take the calls of 5.23. numpy stands in for torch.
 
 The model reads its whole text from the cache, through the mask and the positions: a row that sees too much, too little
 or another order gives another token.
@@ -7,6 +7,8 @@ or another order gives another token.
 
 from __future__ import annotations
 
+import threading
+import time
 import types
 import unittest
 from typing import Any
@@ -29,7 +31,9 @@ class DynamicSlidingWindowLayer(DynamicLayer):
     pass
 
 
-class Cache:
+class DynamicCache:
+    offloading = False
+
     def __init__(self, *layers: Any) -> None:
         self.layers = list(layers or (DynamicLayer(), DynamicLayer()))
 
@@ -43,38 +47,155 @@ class Cache:
                 setattr(layer, name, Tensor(np.concatenate([old, np.reshape(new, (1, 1, -1, 1))], axis=2)))
 
 
+Cache = DynamicCache
+
+
+class MaxLengthCriteria:
+    __module__ = "transformers.generation.stopping_criteria"
+
+    def __init__(self, max_length: int) -> None:
+        self.max_length = max_length
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        return Tensor(np.full(len(ids.data), ids.shape[1] >= self.max_length))
+
+
+class StopStringCriteria:
+    """Stops after these tokens. As the engine's, it looks at the last tokens of each row alone."""
+
+    __module__ = "transformers.generation.stopping_criteria"
+
+    def __init__(self, *tokens: int) -> None:
+        self.tokens, self.maximum_token_len = list(tokens), len(tokens)
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        return Tensor(np.array([row[-len(self.tokens) :].tolist() == self.tokens for row in ids.data]))
+
+
+class Criteria(list):  # type: ignore[type-arg]
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        assert scores is None
+        done = np.zeros(len(ids.data), bool)
+        for each in self:
+            fired = each(ids, scores)
+            done = done | (fired if isinstance(fired, bool) else fired.data)
+        return Tensor(done)
+
+
 class GenerationMixin:
-    def _get_candidate_generator(self, **_: Any) -> Any:
-        raise AssertionError("the adapter replaces it")
+    """Passes on arguments, and drops them, as generate() of 5.23 does."""
+
+    passes, assisted, hook = 0, 0, staticmethod(lambda place: None)
+
+    def _prepare_generation_config(self, config: Any, **options: Any) -> Any:
+        known = {
+            "max_length": None, "do_sample": False, "num_beams": 1, "return_dict_in_generate": False,
+            "prompt_lookup_num_tokens": None, "prefill_chunk_size": None, "is_assistant": False,
+        }  # fmt: skip
+        given = {name: options.pop(name) for name in list(options) if name in known}
+        return types.SimpleNamespace(**{**known, **given}), options
+
+    def _get_candidate_generator(self, generation_config: Any, assistant_model: Any = None, **_: Any) -> Any:
+        if generation_config.prompt_lookup_num_tokens == 0:
+            raise ValueError("Invalid max_matching_ngram_size or num_output_tokens")
+        assert assistant_model is not None or generation_config.prompt_lookup_num_tokens is not None
+        self.assisted += 1
+        return NoCandidates()
+
+    def _sample(
+        self, ids: Any, processors: Any, criteria: Any, config: Any, synced_gpus: bool = False, streamer: Any = None,
+        **inputs: Any,
+    ) -> Any:  # fmt: skip
+        while True:
+            self.passes += 1
+            fresh = []
+            for row in ids.data:
+                scores = np.zeros((1, VOCABULARY), np.float32)
+                scores[0, next_token(row)] = 50
+                for each in processors:
+                    scores = each(Tensor(row[None]), Tensor(scores)).data
+                fresh.append([int(scores.argmax())])
+            ids = Tensor(np.concatenate([ids.data, fresh], axis=1))
+            if streamer is not None:
+                streamer.put(Tensor(np.array(fresh)[:, 0]))
+            if criteria(ids, None).all():
+                break
+        if streamer is not None:
+            streamer.end()
+        return ids
 
     def _assisted_decoding(
-        self, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any = None, **more: Any
-    ) -> Any:
-        candidates = self._get_candidate_generator(generation_config=config, input_ids=ids)
+        self, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any = None, assistant_model: Any = None,
+        **inputs: Any,
+    ) -> Any:  # fmt: skip
+        if ids.shape[0] > 1:
+            raise ValueError("assisted generate is only supported for batch_size = 1")
+        self.hook("assisted")
+        candidates = self._get_candidate_generator(
+            generation_config=config, input_ids=ids, inputs_tensor=None, assistant_model=assistant_model,
+            logits_processor=processors, target_tokenizer=None, assistant_tokenizer=None, model_kwargs=inputs,
+        )  # fmt: skip
         assert isinstance(candidates, CandidateGenerator)
         while True:
             self.passes += 1
             longer, logits = candidates.get_candidates(ids)
             assert logits is None and longer.dtype == ids.dtype and longer.shape[1] < config.max_length
             context, count = longer.data[0].tolist(), ids.shape[1]
-            fresh = []
+            fresh: list[int] = []
             for i in range(longer.shape[1] - count + 1):
-                fresh.append(next_token(context[: count + i]))
-                if count + i < len(context) and fresh[-1] != context[count + i]:
-                    break
-            for token in fresh:  # the engine cuts its output at eos
-                ids = Tensor(np.concatenate([ids.data, [[token]]], axis=1))
-                if criteria(ids, None).all():
-                    return ids
-            candidates.update_candidate_strategy(ids, None, len(fresh) - 1)
+                scores = np.zeros((1, VOCABULARY), np.float32)
+                scores[0, next_token(context[: count + i])] = 50
+                for each in processors:
+                    scores = each(Tensor(np.array([context[: count + i]])), Tensor(scores)).data
+                fresh.append(int(scores.argmax()))
+            good = next((i for i, token in enumerate(context[count:]) if token != fresh[i]), len(fresh) - 1)
+            ids = Tensor(np.concatenate([ids.data, [fresh[: good + 1]]], axis=1))
+            if streamer is not None:
+                streamer.put(Tensor(np.array([fresh[: good + 1]])))
+            candidates.update_candidate_strategy(ids, None, good)
+            if criteria(ids, None).all():  # after the pass alone, as in the engine
+                break
+        if streamer is not None:
+            streamer.end()
+        return ids
+
+    def generate(
+        self, ids: Any, count: int, streamer: Any = None, tokenizer: Any = None, assistant_model: Any = None,
+        logits_processor: Any = (), stopping_criteria: Any = (), **options: Any,
+    ) -> Any:  # fmt: skip
+        rows = Tensor(np.array(ids if isinstance(ids[0], list) else [ids], np.int64))
+        config, inputs = self._prepare_generation_config(None, max_length=rows.shape[1] + count, **options)
+        assisted = assistant_model is not None or config.prompt_lookup_num_tokens is not None
+        loop = getattr(type(self), "_assisted_decoding" if assisted else "_sample")
+        if streamer is not None:
+            streamer.put(rows)
+        self.hook("loop")
+        self.passes = self.assisted = 0
+        own = [] if any(isinstance(each, MaxLengthCriteria) for each in stopping_criteria) else [config.max_length]
+        output = loop(
+            self, rows, Processors(logits_processor),
+            Criteria([*map(MaxLengthCriteria, own), *stopping_criteria]), config, streamer=streamer,
+            **({"assistant_model": assistant_model} if assisted else {}),
+            **({} if tokenizer is None else {"tokenizer": tokenizer}),  # the engine gives it to all loops
+            **{"past_key_values": Cache(), "use_cache": True, "attention_mask": None, "position_ids": None, **inputs},
+        )  # fmt: skip
+        made: list[Any] = output.data[:, rows.shape[1] :].tolist()
+        return made if isinstance(ids[0], list) else made[0]
+
+
+class Processors(list):  # type: ignore[type-arg]
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        for each in self:
+            scores = each(ids, scores)
+        return scores
 
 
 class Model(GenerationMixin):
-    dtype, device = np.dtype(np.float32), "cpu"
+    dtype, device = np.dtype(np.float32), types.SimpleNamespace(type="cpu")
 
     def __init__(self) -> None:
         self.config = types.SimpleNamespace(_attn_implementation="sdpa")
-        self.passes, self.branched = 0, False
+        self.branched = False
 
     def __call__(
         self,
@@ -105,27 +226,65 @@ class Model(GenerationMixin):
             logits[0, row, next_token(values[order])] = 50
         return types.SimpleNamespace(logits=Tensor(logits[:, -logits_to_keep:]))
 
-    def generate(self, ids: list[int], count: int, custom_generate: Any, **options: Any) -> list[int]:
-        config = {"max_length": len(ids) + count, "do_sample": False, "num_beams": 1, "return_dict_in_generate": False}
-        more = {name: options.pop(name) for name in list(options) if name in config}
-        more = types.SimpleNamespace(**{**config, **more})
-        eos = options.pop("eos", None)
-        self.passes = 0
-        output = custom_generate(
-            self,
-            Tensor(np.array([ids], np.int64)),
-            logits_processor=options.pop("logits_processor", []),
-            stopping_criteria=lambda ids, _: Tensor(
-                np.array([ids.shape[1] >= more.max_length or ids.data[0, -1] == eos])
-            ),
-            generation_config=more,
-            **{"past_key_values": Cache(), "use_cache": True, "attention_mask": None, **options},
-        )
-        return output.data[0, len(ids) :].tolist()
-
 
 class CandidateGenerator:
     pass
+
+
+class NoCandidates(CandidateGenerator):
+    """The engine's own lookup, which finds nothing."""
+
+    def get_candidates(self, ids: Any) -> Any:
+        return ids, None
+
+    def update_candidate_strategy(self, *_: Any) -> None:
+        pass
+
+
+class Streamer:
+    def __init__(self, fail: bool = False) -> None:
+        self.tokens: list[int] = []
+        self.ended, self.fail = False, fail
+
+    def put(self, value: Any) -> None:
+        assert not self.ended
+        self.tokens += value.data.reshape(-1).tolist()
+        if self.fail and len(self.tokens) > 80:
+            raise ConnectionError("the client has gone")
+
+    def end(self) -> None:
+        self.ended = True
+
+
+class Shift:
+    """A logits processor of transformers. It must see the tokens of the row's own path."""
+
+    __module__ = "transformers.generation.logits_process"
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        assert int(scores.data[0].argmax()) == next_token(ids.data[0])
+        shifted = scores.data.copy()
+        shifted[0, (next_token(ids.data[0]) + len(ids.data[0]) % 2) % 40] = 99
+        return Tensor(shifted)
+
+
+class Own:
+    """A processor and a criterion from outside transformers, which has to see each committed token once."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.once = True
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        self.once = self.once and ids.shape[1] not in self.seen
+        self.seen.append(ids.shape[1])
+        return Tensor(np.zeros(len(ids.data), bool)) if scores is None else scores
+
+
+def first(pair: list[int], output: list[int]) -> int:
+    """Returns where the output has this pair of tokens first, of which the first may be the end of the prompt."""
+    text = [prompt(1)[-1], *output]
+    return next(i for i in range(len(output)) if text[i : i + 2] == pair)
 
 
 TRANSFORMERS = types.ModuleType("transformers")
@@ -147,144 +306,307 @@ class Case(unittest.TestCase):
         self.addCleanup(manager.__exit__, None, None, None)
         self.model = Model()
 
+    def enable(self, **options: Any) -> Any:
+        return self.module.enable(self.model, cost=CHEAP, **options)
 
-class Chains(Case):
+    def both(self, **options: Any) -> Any:
+        """Enables chains, then branches."""
+        for leaves in (1, 8):
+            yield self.enable(max_leaves=leaves, **options)
+            self.module.disable(self.model)
+
+
+class Enabled(Case):
     def test_the_text_is_that_without_drafts_in_fewer_passes(self) -> None:
-        chains = self.module.Chains(cost=CHEAP)
-        for seed in (1, 2, 1):
-            self.assertEqual(self.model.generate(prompt(seed), 150, chains), plain(prompt(seed), 150))
-            self.assertLess(self.model.passes, 75)
-        self.assertNotIn("_get_candidate_generator", vars(self.model))
+        for drafts in self.both():
+            passes = 0
+            for ids in (prompt(1), prompt(2), [5], prompt(1)):
+                self.assertEqual(self.model.generate(ids, 150), plain(ids, 150))
+                self.assertLess(self.model.passes, 90)
+                passes += self.model.passes
+            counts = drafts.statistics
+            self.assertEqual(counts.tokens, 600)
+            self.assertLess(counts.passes, 360)
+            self.assertGreater(counts.accepted, 200)
+            self.assertEqual(counts.fields["passes"], counts.passes)
+        self.assertTrue(self.model.branched)
 
-    def test_the_model_is_restored_after_an_error(self) -> None:
-        chains = self.module.Chains(cost=CHEAP)
-        with self.assertRaises(ValueError):
-            self.model.generate([], 5, chains)
-        self.assertNotIn("_get_candidate_generator", vars(self.model))
-        self.assertEqual(self.model.generate(prompt(1), 5, chains), plain(prompt(1), 5))
+    def test_a_streamer_gets_each_token_and_the_end(self) -> None:
+        for _ in self.both():
+            streamer = Streamer()
+            self.model.generate(prompt(1), 40, streamer=streamer)
+            self.assertEqual((streamer.tokens, streamer.ended), (prompt(1) + plain(prompt(1), 40), True))
 
-    def test_the_switch(self) -> None:
-        chains = self.module.Chains(cost=CHEAP)
-        chains.drafter.enabled = False
-        self.assertEqual(self.model.generate(prompt(1), 30, chains), plain(prompt(1), 30))
+    def test_an_exception_in_a_streamer(self) -> None:
+        for drafts in self.both():
+            for _ in range(3):
+                with self.assertRaises(ConnectionError):
+                    self.model.generate(prompt(1), 90, streamer=Streamer(fail=True))
+                self.assertEqual(self.model.generate(prompt(2), 90), plain(prompt(2), 90))
+            self.assertEqual(len(drafts._free), 1)
+
+    def test_the_output_ends_at_a_stop_inside_a_draft(self) -> None:
+        """The engine checks stops after a pass alone, so a draft must not go on after one."""
+        wanted = plain(prompt(1), 150)
+        for drafts in self.both():
+            for at in range(30, 60):
+                stop = wanted[at - 1 : at + 1]
+                end = first(stop, wanted)
+                streamer = Streamer()
+                output = self.model.generate(
+                    prompt(1), 150, stopping_criteria=[StopStringCriteria(*stop)], streamer=streamer, tokenizer=1
+                )
+                self.assertEqual(output, wanted[: end + 1])
+                self.assertEqual(streamer.tokens, prompt(1) + output)
+            self.assertGreater(drafts.statistics.accepted, 100)
+
+    def test_a_stop_that_is_longer_than_the_prompt(self) -> None:
+        text = plain([5], 150)
+        for _ in self.both():
+            for end in range(10, 60):
+                output = self.model.generate([5], 150, stopping_criteria=[StopStringCriteria(5, *text[:end])])
+                self.assertEqual(output, text[:end])
+
+    def test_a_shorter_limit(self) -> None:
+        for _ in self.both():
+            for length in range(90, 110):
+                output = self.model.generate(prompt(1), 150, stopping_criteria=[MaxLengthCriteria(length)])
+                self.assertEqual(output, plain(prompt(1), length - 60))
+
+    def test_logits_processors_see_their_own_path(self) -> None:
+        context = prompt(1)
+        for _ in range(80):
+            context.append((next_token(context) + len(context) % 2) % 40)
+        for drafts in self.both():
+            self.assertEqual(self.model.generate(prompt(1), 80, logits_processor=[Shift()]), context[60:])
+            self.assertGreater(drafts.statistics.accepted, 10)
+
+    def test_processors_and_criteria_from_elsewhere_may_keep_state(self) -> None:
+        for name in ("logits_processor", "stopping_criteria"):
+            for drafts in self.both():
+                own = Own()
+                self.assertEqual(self.model.generate(prompt(1), 80, **{name: [own]}), plain(prompt(1), 80))
+                self.assertTrue(own.once)
+                self.assertEqual((self.model.passes, drafts.statistics.drafted), (80, 0))
+                with self.assertRaises(self.module.OrderError):
+                    self.enable()
+
+    def test_custom_processors_and_criteria(self) -> None:
+        wanted = plain(prompt(1), 150)
+        for drafts in self.both(custom=True):
+            for at in range(30, 60):
+                pair = wanted[at - 1 : at + 1]
+                for stop in (
+                    lambda ids, _: ids.data[0, -2:].tolist() == pair,  # noqa: B023
+                    lambda ids, _: Tensor(np.array([ids.data[0, -2:].tolist() == pair])),  # noqa: B023
+                ):
+                    output = self.model.generate(prompt(1), 150, logits_processor=[Own()], stopping_criteria=[stop])
+                    self.assertEqual(output, wanted[: first(pair, wanted) + 1])
+            self.assertGreater(drafts.statistics.accepted, 100)
+
+    def test_sampling(self) -> None:
+        """The toy model is nearly certain of each token, so a sample is its text."""
+        for _ in self.both():
+            self.assertEqual(self.model.generate(prompt(1), 80, do_sample=True), plain(prompt(1), 80))
+
+    def test_threads(self) -> None:
+        for drafts in self.both():
+            failed: list[Any] = []
+            ready = threading.Barrier(4)
+
+            def work(seed: int) -> None:
+                for turn in range(6):
+                    ids = prompt(seed * 10 + turn)  # noqa: B023
+                    ready.wait()  # noqa: B023
+                    made = GenerationMixin.generate(self.model, ids, 60)
+                    if made != plain(ids, 60):
+                        failed.append((seed, turn))  # noqa: B023
+
+            for _ in range(3):  # threads of a round end, and their drafters are used by the next round
+                threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            self.assertEqual(failed, [])
+            self.assertLessEqual(len(drafts._free), 4)
+            self.assertEqual(drafts.statistics.tokens, 3 * 4 * 6 * 60)
+
+    def test_later_drafters_know_the_costs(self) -> None:
+        drafts = self.module.enable(self.model)
+        new = drafts.save_costs("mine")
+        for seed in range(5):
+            self.model.generate(prompt(seed), 90)
+        saved = drafts.save_costs("mine")
+        self.assertNotEqual(saved, new)
+        with drafts._drafter() as one, drafts._drafter() as two:
+            self.assertIsNot(one, two)
+            self.assertEqual([one.save_costs("mine"), two.save_costs("mine")], [saved, saved])
+        self.module.disable(self.model)
+        again = self.module.enable(self.model, saved_costs=saved, engine="mine")
+        self.assertEqual(again.save_costs("mine"), saved)
+
+
+class NotServed(Case):
+    """Requests that are decoded without drafts, or by the engine's own way."""
+
+    def check(self, ids: Any, **options: Any) -> None:
+        self.assertEqual(self.model.generate(ids, 30, **options), plain(prompt(1), 30))
         self.assertEqual(self.model.passes, 30)
 
-    def test_a_recurrent_model_is_refused(self) -> None:
-        self.model._is_stateful = True  # generate() refuses such a model for its own assisted mode alone
-        with self.assertRaisesRegex(ValueError, "model: the recurrent state of Model cannot be rolled back"):
-            self.model.generate(prompt(1), 5, self.module.Chains(cost=CHEAP))
+    def test_without_drafts(self) -> None:
+        filled = Cache()
+        filled.add(np.arange(3), np.array([1, 2, 3]))
+        static, offloading = type("StaticCache", (Cache,), {})(), Cache()
+        offloading.offloading = True
 
-    def test_a_filled_cache_is_refused(self) -> None:
-        cache = Cache()
-        cache.add(np.arange(3), np.array([1, 2, 3]))
-        with self.assertRaisesRegex(ValueError, "past_key_values: Chains needs an empty cache"):
-            self.model.generate(prompt(1), 5, self.module.Chains(cost=CHEAP), past_key_values=cache)
+        class SynthIDTextWatermarkLogitsProcessor(Own):
+            __module__ = "transformers.generation.logits_process"
 
-    def test_a_model_that_is_in_use_is_refused(self) -> None:
-        self.model._get_candidate_generator = None
-        with self.assertRaisesRegex(RuntimeError, "model: another call of generate"):
-            self.model.generate(prompt(1), 5, self.module.Chains(cost=CHEAP))
+        for drafts in self.both():
+            for options in (
+                {"prompt_lookup_num_tokens": 0},
+                {"is_assistant": True},
+                {"prefill_chunk_size": 64},
+                {"use_cache": False},
+                {"inputs_embeds": 1},
+                {"pixel_values": 1},
+                {"past_key_values": None},
+                {"past_key_values": static},
+                {"past_key_values": offloading},
+                {"logits_processor": [SynthIDTextWatermarkLogitsProcessor()]},
+                *([{"past_key_values": filled}] if drafts._max_leaves == 1 else [
+                    {"attention_mask": 1},
+                    {"return_dict_in_generate": True},
+                    {"past_key_values": Cache(DynamicLayer(), DynamicSlidingWindowLayer())},
+                ]),
+            ):  # fmt: skip
+                with self.subTest(options=options):
+                    self.check(prompt(1), **options)
+            self.assertEqual(drafts.statistics.passes, 0)
+
+    def test_a_batch(self) -> None:
+        for _ in self.both():
+            batch = [prompt(1), prompt(2)]
+            self.assertEqual(self.model.generate(batch, 30), [plain(ids, 30) for ids in batch])
+            self.assertEqual(self.model.passes, 30)
+
+    def test_the_engines_own_ways(self) -> None:
+        for drafts in self.both():
+            self.check(prompt(1), prompt_lookup_num_tokens=5)
+            self.check(prompt(1), assistant_model=self.model)
+            self.assertEqual((self.model.assisted, drafts.statistics.passes), (1, 0))
+
+
+class Switching(Case):
+    def test_disable_restores_the_model(self) -> None:
+        before = dict(vars(self.model))
+        self.enable()
+        self.assertIsInstance(self.model, Model)
+        self.assertEqual((type(self.model).__name__, type(self.model).__module__), ("Model", Model.__module__))
+        self.module.disable(self.model)
+        self.assertIs(type(self.model), Model)
+        self.assertEqual({**vars(self.model), "passes": 0}, {**before, "passes": 0})
+        with self.enable():
+            pass
+        self.assertIs(type(self.model), Model)
+        self.assertEqual(self.model.generate(prompt(1), 30), plain(prompt(1), 30))
+        self.assertEqual(self.model.passes, 30)
+
+    def test_the_default_clock(self) -> None:
+        for device, clock in (("cpu", time.process_time_ns), ("cuda", time.perf_counter_ns)):
+            self.model.device = types.SimpleNamespace(type=device)
+            with self.module.enable(self.model) as drafts:
+                self.assertIs(drafts._new()._clock, clock)
+        with self.module.enable(self.model, clock=time.monotonic_ns) as drafts:
+            self.assertIs(drafts._new()._clock, time.monotonic_ns)
+
+    def test_the_wrong_order(self) -> None:
+        with self.assertRaisesRegex(self.module.OrderError, "model: drafts are not enabled"):
+            self.module.disable(self.model)
+        with self.enable():
+            with self.assertRaisesRegex(self.module.OrderError, "model: drafts are enabled already; call disable"):
+                self.enable()
+            self.module.disable(self.model)
+            second = self.enable()
+        self.assertIs(type(self.model)._drafts, second)  # type: ignore[attr-defined]  # the end of `with` leaves it
+
+    def test_the_model_is_restored_after_an_error(self) -> None:
+        with self.assertRaises(ConnectionError), self.enable():
+            self.model.generate(prompt(1), 90, streamer=Streamer(fail=True))
+        self.assertIs(type(self.model), Model)
+
+    def test_disable_while_a_generation_runs(self) -> None:
+        for place in ("loop", "assisted"):
+            drafts = self.enable()
+
+            def disable(where: str) -> None:
+                if where == place and type(self.model) is not Model:  # noqa: B023
+                    self.module.disable(self.model)
+
+            self.model.hook = disable  # type: ignore[method-assign]
+            self.assertEqual(self.model.generate(prompt(1), 60), plain(prompt(1), 60))
+            self.assertIs(type(self.model), Model)
+            self.assertEqual(len(drafts._free), 1)
+
+    def test_refusals(self) -> None:
+        class Recurrent(Model):
+            _is_stateful = True
+
+        class Loop(Model):
+            def _sample(self, *_: Any, **__: Any) -> Any: ...
+
+        for model, kind, sentence in (
+            (Recurrent(), ValueError, "model: the recurrent state of Recurrent cannot be rolled back"),
+            (Loop(), ValueError, "model: Loop has a decoding loop of its own"),
+            ("model", TypeError, "model: must be a model of transformers with generate"),
+        ):
+            with self.subTest(sentence=sentence), self.assertRaisesRegex(kind, sentence):
+                self.module.enable(model)
+        self.model.config._attn_implementation = "flash_attention_2"
+        with self.assertRaisesRegex(ValueError, "model: .*sdpa"):
+            self.enable(max_leaves=2)
+        for name, value, kind in (("colour", 1, TypeError), ("most", "x", TypeError), ("max_leaves", 0, ValueError)):
+            with self.subTest(name=name), self.assertRaisesRegex(kind, name):
+                self.enable(**{name: value})
+        self.assertIs(type(self.model), Model)
 
     def test_another_release(self) -> None:
         loop = GenerationMixin._assisted_decoding
         del GenerationMixin._assisted_decoding
         try:
             with self.assertRaisesRegex(ImportError, "this release of transformers"):
-                self.module.Chains()
+                self.enable()
         finally:
-            GenerationMixin._assisted_decoding = loop
+            GenerationMixin._assisted_decoding = loop  # type: ignore[method-assign]
 
 
-class Trees(Case):
-    def test_the_text_is_that_without_drafts_in_fewer_passes(self) -> None:
-        trees = self.module.Trees(cost=CHEAP)
-        for ids in (prompt(1), prompt(2), [5], prompt(1)):
-            self.assertEqual(self.model.generate(ids, 150, trees), plain(ids, 150))
-            self.assertLess(self.model.passes, 90)
-        self.assertTrue(self.model.branched)
+class Branches(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.enable(max_leaves=8)
 
     def test_the_cache_holds_the_text_and_can_be_used_again(self) -> None:
-        trees = self.module.Trees(cost=CHEAP)
         for count in range(40, 60):
             cache = Cache()
-            text = [*prompt(1), *self.model.generate(prompt(1), count, trees, past_key_values=cache)]
+            text = [*prompt(1), *self.model.generate(prompt(1), count, past_key_values=cache)]
             self.assertEqual(cache.layers[0].values.data[0, 0, :, 0].tolist(), text[:-1])
         turn = [*text, 60, 61]
-        self.assertEqual(self.model.generate(turn, 30, trees, past_key_values=cache), plain(turn, 30))
+        self.assertEqual(self.model.generate(turn, 30, past_key_values=cache), plain(turn, 30))
 
     def test_a_cache_with_a_part_of_the_prompt(self) -> None:
         cache = Cache()
         self.model(Tensor(np.array([prompt(1)[:20]])), cache, True)
-        trees = self.module.Trees(cost=CHEAP)
-        self.assertEqual(self.model.generate(prompt(1), 50, trees, past_key_values=cache), plain(prompt(1), 50))
+        self.assertEqual(self.model.generate(prompt(1), 50, past_key_values=cache), plain(prompt(1), 50))
 
-    def test_the_output_ends_at_eos(self) -> None:
-        """Then the cache has no rows of tokens after it, although the pass may have accepted some."""
-        wanted, trees = plain(prompt(1), 150), self.module.Trees(cost=CHEAP)
+    def test_the_cache_has_no_rows_of_tokens_after_a_stop(self) -> None:
+        wanted = plain(prompt(1), 150)
         for at in range(30, 60):
             cache, end = Cache(), wanted.index(wanted[at])
-            output = self.model.generate(prompt(1), 150, trees, eos=wanted[at], past_key_values=cache)
+            stop = StopStringCriteria(wanted[at])
+            output = self.model.generate(prompt(1), 150, stopping_criteria=[stop], past_key_values=cache)
             self.assertEqual(output, wanted[: end + 1])
             self.assertEqual(cache.get_seq_length(), len(prompt(1)) + end)
-
-    def test_logits_processors_see_their_own_path(self) -> None:
-        class Processors(list):  # type: ignore[type-arg]
-            def __call__(self, ids: Any, scores: Any) -> Any:
-                assert int(scores.data[0].argmax()) == next_token(ids.data[0])
-                allowed = scores.data.copy()
-                allowed[0, (next_token(ids.data[0]) + len(ids.data[0]) % 2) % 40] = 99
-                return Tensor(allowed)
-
-        context = prompt(1)
-        for _ in range(80):
-            context.append((next_token(context) + len(context) % 2) % 40)
-        output = self.model.generate(prompt(1), 80, self.module.Trees(cost=CHEAP), logits_processor=Processors([1]))
-        self.assertEqual(output, context[60:])
-
-    def test_sampling(self) -> None:
-        """The toy model is nearly certain of each token, so a sample is its text."""
-        output = self.model.generate(prompt(1), 80, self.module.Trees(cost=CHEAP), do_sample=True)
-        self.assertEqual(output, plain(prompt(1), 80))
-
-    def test_a_streamer_gets_each_token(self) -> None:
-        class Streamer:
-            def __init__(self) -> None:
-                self.tokens: list[int] = []
-                self.ended = False
-
-            def put(self, value: Any) -> None:
-                self.tokens += value.data.reshape(-1).tolist()
-
-            def end(self) -> None:
-                self.ended = True
-
-        streamer = Streamer()
-        self.model.generate(prompt(1), 40, self.module.Trees(cost=CHEAP), streamer=streamer)
-        self.assertEqual((streamer.tokens, streamer.ended), (plain(prompt(1), 40), True))
-
-    def test_the_switch(self) -> None:
-        trees = self.module.Trees(cost=CHEAP)
-        trees.enabled = False
-        self.assertEqual(self.model.generate(prompt(1), 30, trees), plain(prompt(1), 30))
-        self.assertEqual(self.model.passes, 31)
-
-    def test_refusals(self) -> None:
-        trees, mask = self.module.Trees(cost=CHEAP), np.ones((1, 60), np.int64)
-        mask[0, 0] = 0
-        for options, sentence in (
-            ({"attention_mask": Tensor(mask)}, "attention_mask: "),
-            ({"num_beams": 2}, "generation_config: "),
-            ({"return_dict_in_generate": True}, "generation_config: "),
-            ({"past_key_values": Cache(DynamicLayer(), DynamicSlidingWindowLayer())}, "past_key_values: "),
-        ):
-            with self.subTest(sentence=sentence), self.assertRaisesRegex(ValueError, sentence):
-                self.model.generate(prompt(1), 5, trees, **options)
-        self.model.config._attn_implementation = "flash_attention_2"
-        with self.assertRaisesRegex(ValueError, "model: .*sdpa"):
-            self.model.generate(prompt(1), 5, trees)
-        two = Tensor(np.zeros((2, 5), np.int64))
-        with self.assertRaisesRegex(ValueError, "input_ids: .*one sequence, but the batch has 2"):
-            trees(self.model, two, [], None, None, past_key_values=Cache())
 
 
 if __name__ == "__main__":

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
+import tempfile
 import types
 import unittest
 import unittest.mock
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -261,6 +265,54 @@ class Isolation(unittest.TestCase):
             shorter = min(len(one), len(other))
             self.assertEqual(one[:shorter], other[:shorter])
         self.assertFalse({token for draft in after for token in draft} & set(self.SECRET[3:]))
+
+
+class Snippet(unittest.TestCase):
+    """The documented snippet as a script, with a stand-in that starts the engine's process as LLM of 0.32.0 does."""
+
+    VLLM = """
+import multiprocessing, types
+
+def work():
+    pass
+
+class SamplingParams:
+    def __init__(self, temperature, max_tokens): pass
+
+class LLM:
+    def __init__(self, model, speculative_config, disable_log_stats=True):
+        self.counted = not disable_log_stats
+        process = multiprocessing.get_context("spawn").Process(target=work)
+        process.start()
+        process.join()
+        if process.exitcode:
+            raise RuntimeError("Engine core initialization failed")
+
+    def generate(self, text, sampling):
+        return [types.SimpleNamespace(outputs=[types.SimpleNamespace(text="text", token_ids=[1] * 10)])]
+
+    def get_metrics(self):
+        assert self.counted, "Stat logging disabled"
+        vector = types.SimpleNamespace(name="vllm:spec_decode_num_accepted_tokens_per_pos", values=[7, 0])
+        return [vector, types.SimpleNamespace(name="vllm:spec_decode_num_accepted_tokens", value=7)]
+"""
+
+    def run_script(self, text: str) -> subprocess.CompletedProcess[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "vllm.py").write_text(self.VLLM, encoding="utf-8")
+            Path(folder, "snippet.py").write_text(text, encoding="utf-8")
+            command = [sys.executable, "snippet.py"]
+            return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    def test_it_runs_as_it_stands(self) -> None:
+        root = Path(__file__).resolve().parents[3]
+        for page in ("examples/python/README.md", "docs/engines.md"):
+            code = re.findall(r"^```python\n(.*?)^```$", (root / page).read_text(encoding="utf-8"), re.M | re.S)
+            [snippet] = [text for text in code if "reprise.vllm" in text]
+            done = self.run_script(snippet)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("7 of 10 tokens were drafted", done.stdout)
+            self.assertNotEqual(self.run_script(snippet.replace('__name__ == "__main__"', "True")).returncode, 0)
 
 
 class Sampling(unittest.TestCase):

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all objects with a handle have in common: with, close(), repr(), and no copies."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import threading
+import unittest
+
+import reprise
+from reprise._handle import Owner
+
+TEXT = [1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3]
+
+
+def one_of_each() -> list[Owner]:
+    session = reprise.Session()
+    session.begin(TEXT)
+    history = reprise.History(max_bytes=2**16)
+    curve = reprise.CostCurve.linear(0.02)
+    return [reprise.Drafter(), session, session.fork(), reprise.BatchDrafter(2), history, curve]
+
+
+class Objects(unittest.TestCase):
+    def test_there_are_no_copies(self) -> None:
+        for owner in one_of_each():
+            for copied in (copy.copy, copy.deepcopy, pickle.dumps, lambda it: pickle.dumps(it, 0)):
+                with self.assertRaisesRegex(TypeError, f"^{type(owner).__name__}: it cannot be copied or pickled: ."):
+                    copied(owner)
+            owner.close()
+
+    def test_a_refused_copy_leaves_the_memory_to_the_object(self) -> None:
+        drafter = reprise.Drafter(cost=0.01)
+        wanted = drafter.draft(TEXT).tolist()
+        with self.assertRaises(TypeError):
+            copy.copy(drafter).close()
+        self.assertEqual(drafter.draft(TEXT).tolist(), wanted)
+
+    def test_close(self) -> None:
+        for owner in one_of_each():
+            owner.close()
+            owner.close()
+            with self.assertRaisesRegex(reprise.OrderError, f"^{type(owner).__name__}: .*closed; create a new one"):
+                owner._enter()
+
+    def test_with(self) -> None:
+        for owner in one_of_each():
+            with owner as entered:
+                self.assertIs(entered, owner)
+                self.assertFalse(owner._closed)
+            self.assertTrue(owner._closed)
+            with self.assertRaisesRegex(KeyError, "of the block"), owner:
+                raise KeyError("of the block")
+
+    def test_repr(self) -> None:
+        history = reprise.History(max_bytes=2**16, key=12345)
+        drafter = reprise.Drafter(cost=0.02, history=history, key=12345, vocabulary=100)
+        shown = "<reprise.Drafter: cost=<reprise.CostCurve: linear(0.02)>, history=<reprise.History: max_bytes=65536>"
+        self.assertEqual(repr(drafter), f"{shown}, vocabulary=100>")
+        drafter.close()
+        self.assertEqual(repr(drafter), f"{shown}, vocabulary=100, closed>")
+        self.assertEqual(repr(reprise.BatchDrafter(3)), "<reprise.BatchDrafter: 3 slots, default options>")
+        self.assertEqual(repr(reprise.CostCurve.points([(1, 0, 1, 5.0)])), "<reprise.CostCurve: 1 measured passes>")
+        self.assertEqual(repr(reprise.Session()), "<reprise.Session: default options>")
+        session = reprise.Session(max_draft=5)
+        session.begin(TEXT)
+        self.assertEqual(repr(session.fork()), "<reprise.Session: max_draft=5>")
+        self.assertEqual(repr(reprise.Drafter.__new__(reprise.Drafter)), "<reprise.Drafter: not created, closed>")
+
+    def test_repr_from_another_thread_disturbs_nobody(self) -> None:
+        drafter = reprise.Drafter(cost=0.01)
+        drafter._enter()  # as during a call
+        self.assertEqual(repr(drafter), "<reprise.Drafter: cost=<reprise.CostCurve: linear(0.01)>, in use>")
+        drafter._lock.release()
+        done = threading.Event()
+
+        def show() -> None:
+            while not done.is_set():
+                repr(drafter)
+
+        other = threading.Thread(target=show)
+        other.start()
+        try:
+            for end in range(9, 200):
+                drafter.draft((TEXT * 9)[:end])
+        finally:
+            done.set()
+            other.join()
+
+    @unittest.skipUnless(hasattr(os, "fork"), "there is no fork() here")
+    def test_a_forked_process_has_objects_of_its_own(self) -> None:
+        drafter = reprise.Drafter(cost=0.01)
+        drafter.draft(TEXT)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                drafts = drafter.draft([*TEXT, 4]).tolist()
+                drafter.close()
+                code = 0 if drafts[:4] == [5, 6, 7, 8] else 2
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(drafter.draft([*TEXT, 4])[:4].tolist(), [5, 6, 7, 8])
+
+
+if __name__ == "__main__":
+    unittest.main()

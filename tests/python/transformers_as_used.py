@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""transformers with reprise as programs use it: streaming, stop strings, threads, pipelines, penalties.
+
+Each check runs plain and with drafts, and compares the outputs. Run it with the Python of an environment that has
+transformers, torch and this package. It prints a line for each check, with the passes of both ways. The exit status is
+1 if an output differs, if drafts save no passes, or if a request that drafts cannot serve does not run as before.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import argparse  # noqa: E402
+import copy  # noqa: E402
+import functools  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
+import threading  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from typing import Any  # noqa: E402
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from reprise.transformers import disable, enable  # noqa: E402
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, TextIteratorStreamer, pipeline  # noqa: E402
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+CODE = """Rename the variable total to price. Write the whole function again:
+
+def add(items):
+    total = 0
+    for item in items:
+        total = total + item.cost
+    if total > 100:
+        total = total * 0.9
+    return total
+"""
+LIST = "Repeat this list twice: red, green, blue, yellow, orange, purple, black, white."
+LINES = "Copy these lines:\nA: north gate, open\nB: south gate, open\nC: east gate, closed\nD: west gate, open\n"
+
+
+class Program:
+    """A model, and the passes that it has run."""
+
+    def __init__(self, folder: str, tokens: int) -> None:
+        self.folder, self.tokens = folder, tokens
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.model = counted(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32))
+        self.pipe = pipeline("text-generation", model=self.model, tokenizer=self.tokenizer)
+
+    def inputs(self, text: str) -> Any:
+        chat = [{"role": "user", "content": text}]
+        options = {"add_generation_prompt": True, "return_tensors": "pt", "return_dict": True}
+        return self.tokenizer.apply_chat_template(chat, **options)
+
+    def generate(self, text: str, **options: Any) -> Any:
+        inputs = self.inputs(text)
+        made = self.model.generate(**inputs, **{"max_new_tokens": self.tokens, "do_sample": False, **options})
+        made = getattr(made, "sequences", made)
+        return made[:, inputs.input_ids.shape[1] :].tolist()
+
+    def stream(self, text: str, **options: Any) -> Any:
+        streamer = TextIteratorStreamer(self.tokenizer, skip_prompt=True, timeout=300)
+        thread = threading.Thread(target=self.generate, args=(text,), kwargs={"streamer": streamer, **options})
+        thread.start()
+        parts = list(streamer)
+        thread.join()
+        return "".join(parts)
+
+    def threads(self) -> Any:
+        """Three rounds of two threads. Threads of a round end, and new ones begin."""
+        made: dict[Any, Any] = {}
+        for number in range(3):
+            def work(text: str, number: int = number) -> None:
+                made[number, text] = self.generate(text, max_new_tokens=self.tokens // 2)
+
+            threads = [threading.Thread(target=work, args=(text,)) for text in (CODE, LIST)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        return sorted(made.items())
+
+    def chat(self) -> Any:
+        """A chat of two turns in a pipeline."""
+        chat = [{"role": "user", "content": LIST}]
+        for more in ("Once more, please.", ""):
+            chat = self.pipe(chat, max_new_tokens=self.tokens, do_sample=False)[0]["generated_text"]
+            if more:
+                chat.append({"role": "user", "content": more})
+        return chat
+
+    def grammar(self) -> Any:
+        """Only tokens of the list are allowed."""
+        allowed = sorted({*self.tokenizer(LIST.split(": ")[1]).input_ids, self.tokenizer.eos_token_id})
+        return self.generate(LIST, prefix_allowed_tokens_fn=lambda batch, ids: allowed)
+
+    def after_an_exception(self) -> Any:
+        class Streamer:
+            count = 0
+
+            def put(self, value: Any) -> None:
+                self.count += 1
+                if self.count > 5:
+                    raise ConnectionError("the client has gone")
+
+            def end(self) -> None: ...
+
+        try:
+            self.generate(LIST, streamer=Streamer())
+        except ConnectionError:
+            return self.generate(LIST)
+        raise AssertionError("the streamer has not raised")
+
+    def batch(self, **options: Any) -> Any:
+        self.tokenizer.padding_side = "left"
+        inputs = self.tokenizer([LIST, CODE], return_tensors="pt", padding=True)
+        return self.model.generate(**inputs, max_new_tokens=12, do_sample=False, **options).tolist()
+
+    def padded(self) -> Any:
+        """One sequence with padding before it."""
+        inputs = self.inputs(LIST)
+        ids = torch.cat([torch.zeros(1, 5, dtype=torch.long), inputs.input_ids], dim=1)
+        mask = torch.cat([torch.zeros(1, 5, dtype=torch.long), inputs.attention_mask], dim=1)
+        made = self.model.generate(input_ids=ids, attention_mask=mask, max_new_tokens=self.tokens, do_sample=False)
+        return made.tolist()
+
+    def filled_cache(self, count: int = 24) -> Any:
+        """Two turns with one cache."""
+        cache = DynamicCache(config=self.model.config)
+        ids = self.inputs(LIST).input_ids
+        for _ in range(2):
+            mask = torch.ones_like(ids)
+            ids = self.model.generate(
+                input_ids=ids, attention_mask=mask, past_key_values=cache, max_new_tokens=count, do_sample=False
+            )
+            ids = torch.cat([ids, self.tokenizer("\nred, green", return_tensors="pt").input_ids], dim=1)
+        return ids.tolist()
+
+    def own_criterion(self) -> Any:
+        seen: list[int] = []
+
+        def count(ids: Any, scores: Any) -> Any:
+            seen.append(int(ids[0, -1]))
+            return torch.tensor([len(seen) == 20])
+
+        return self.generate(LIST, stopping_criteria=[count]), seen
+
+    def own_processor(self) -> Any:
+        seen: list[int] = []
+
+        def see(ids: Any, scores: Any) -> Any:
+            seen.append(ids.shape[1])
+            return scores
+
+        return self.generate(LIST, logits_processor=[see], max_new_tokens=20), seen
+
+    def custom(self) -> Any:
+        """A criterion and a processor that are functions of their arguments. The criterion fires inside a draft."""
+        stop = self.tokenizer(" closed").input_ids[-1]
+        return self.generate(
+            LINES,
+            stopping_criteria=[lambda ids, scores: ids[0, -1] == stop],
+            logits_processor=[lambda ids, scores: scores - 0.5 * (scores > 100)],
+        )
+
+    def saved(self) -> Any:
+        """The names in a saved model, and the output of a copy."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.model.config.save_pretrained(folder)
+            model = copy.deepcopy(self.model)
+            del model.forward
+            model.save_pretrained(folder)
+            again = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+            inputs = self.inputs(LIST)
+            return again.config.architectures, [
+                each.generate(**inputs, max_new_tokens=10, do_sample=False).tolist() for each in (model, again)
+            ]
+
+
+PASSES: list[int] = []
+
+
+def counted(model: Any) -> Any:
+    """Counts the passes of a model."""
+    forward = model.forward
+
+    @functools.wraps(forward)
+    def count(*positional: Any, **named: Any) -> Any:
+        PASSES.append(1)
+        return forward(*positional, **named)
+
+    model.forward = count
+    return model
+
+
+FEWER, SAME, ANY = "fewer", "same", "any"
+
+
+def checks(program: Program, leaves: int) -> list[tuple[str, str, Callable[[], Any]]]:
+    """Returns the name of each check, how many passes are expected with drafts, and what it runs."""
+    make, tokenizer, eight = program.generate, program.tokenizer, {"max_new_tokens": 8}
+    chains = [
+        ("chat template, code", FEWER, lambda: make(CODE)),
+        ("streaming", FEWER, lambda: program.stream(LIST)),
+        ("stop string", FEWER, lambda: make(LINES, stop_strings=["D: we"], tokenizer=tokenizer)),
+        ("stop strings and streaming", FEWER,
+         lambda: program.stream(LINES, stop_strings=["nowhere", "D: we"], tokenizer=tokenizer)),
+        ("two threads, three rounds", FEWER, program.threads),
+        ("pipeline, chat of two turns", FEWER, program.chat),
+        ("repetition_penalty=1.05", FEWER, lambda: make(LIST, repetition_penalty=1.05)),
+        ("no_repeat_ngram_size=12", FEWER, lambda: make(LIST, no_repeat_ngram_size=12)),
+        ("prefix_allowed_tokens_fn", FEWER, program.grammar),
+        ("two calls after one another", FEWER, lambda: [make(LINES), make(LINES)]),
+        ("after an exception in a streamer", FEWER, program.after_an_exception),
+        ("prompt_lookup_num_tokens=0", SAME, 
+         lambda: make(LIST, **({"prompt_lookup_num_tokens": 0} if on(program) else {}))),
+        ("a batch of two", SAME, program.batch),
+        ("criterion that keeps state", SAME, program.own_criterion),
+        ("processor that keeps state", SAME, program.own_processor),
+        ("criterion and processor with custom=True", FEWER, program.custom),
+        ("filled cache", FEWER, program.filled_cache),
+    ]  # fmt: skip
+    if leaves > 1:
+        return [*chains, ("one padded sequence", SAME, program.padded)]
+    other = AutoModelForCausalLM.from_pretrained(program.folder, dtype=torch.float32)
+    enable(other)
+    return [
+        *chains,
+        ("one padded sequence", FEWER, program.padded),
+        ("return_dict_in_generate", FEWER,
+         lambda: make(LIST, return_dict_in_generate=True, output_scores=True, output_hidden_states=True)),
+        ("beams", SAME, lambda: program.batch(num_beams=2)),
+        ("num_return_sequences=2, beams", SAME, lambda: make(LIST, num_beams=2, num_return_sequences=2, **eight)),
+        ("use_cache=False", SAME, lambda: make(LIST, use_cache=False, **eight)),
+        ("static cache", SAME, lambda: make(LIST, cache_implementation="static", disable_compile=True, **eight)),
+        ("the engine's lookup", SAME, lambda: make(LIST, prompt_lookup_num_tokens=10)),
+        ("assistant_model, which has drafts too", SAME, lambda: make(LIST, assistant_model=other, max_new_tokens=16)),
+        ("saved, loaded and copied", ANY, program.saved),
+    ]  # fmt: skip
+
+
+def on(program: Program) -> bool:
+    return hasattr(type(program.model), "_drafts")
+
+
+def kinds() -> list[tuple[str, str, Callable[[], Any]]]:
+    """Small models with random weights: other caches and other kinds of attention."""
+    small = {"vocab_size": 97, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4,
+             "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 512,
+             "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 96}  # fmt: skip
+    configs = [
+        transformers.MistralConfig(**small, sliding_window=16),
+        transformers.Gemma3TextConfig(**small, sliding_window=16,
+                                      layer_types=["sliding_attention", "full_attention"] * 2),
+        transformers.GPT2Config(vocab_size=97, n_embd=32, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=96),
+        transformers.Lfm2Config(**small, layer_types=["conv", "full_attention"] * 2),
+        transformers.T5Config(vocab_size=97, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
+                              decoder_start_token_id=0, pad_token_id=0, eos_token_id=96),
+    ]  # fmt: skip
+    found: list[tuple[str, str, Callable[[], Any]]] = []
+    for config in configs:
+        torch.manual_seed(7)
+        auto = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        model = counted(auto.from_config(config).to(torch.float64).eval())
+        ids = torch.tensor([[*range(3, 40), *range(3, 30)]])
+
+        def run(model: Any = model, ids: Any = ids) -> Any:
+            return model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=60, do_sample=False).tolist()
+
+        run.model = model  # type: ignore[attr-defined]
+        found.append((config.model_type, FEWER, run))
+    return found
+
+
+def recurrent() -> str:
+    """Returns what enable() says of a recurrent model."""
+    config = transformers.MambaConfig(vocab_size=97, hidden_size=32, state_size=4, num_hidden_layers=2)
+    model = AutoModelForCausalLM.from_config(config)
+    try:
+        enable(model)
+    except ValueError as refused:
+        return str(refused)
+    return "it was not refused"
+
+
+def run(check: Callable[[], Any]) -> tuple[Any, int]:
+    PASSES.clear()
+    made = check()
+    return made, len(PASSES)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="the folder of a chat model")
+    parser.add_argument("--tokens", type=int, default=40, help="tokens of an output (default: 40)")
+    parser.add_argument("--only", default="", help="run the checks with this word in their names")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    program = Program(arguments.model, arguments.tokens)
+    failed = 0
+
+    def report(name: str, expected: str, same: bool, plain: int, drafts: int) -> None:
+        nonlocal failed
+        held = same and (expected == ANY or (drafts < plain if expected == FEWER else drafts == plain))
+        failed += not held
+        saved = f"{plain:4} passes plain, {drafts:4} with drafts"
+        print(f"{'ok    ' if held else 'FAILED'} {name:50} {saved}{'' if same else ', other output'}", flush=True)
+
+    known: dict[str, tuple[Any, int]] = {}
+    for leaves in (1, 8):
+        for name, expected, check in checks(program, leaves):
+            if arguments.only not in name:
+                continue
+            if name not in known:
+                known[name] = run(check)
+            wanted, plain = known[name]
+            with enable(program.model, max_leaves=leaves, custom="custom=True" in name):
+                made, passes = run(check)
+            if leaves > 1:
+                name += ", branches"
+            report(name, expected, made == wanted, plain, passes)
+    for name, expected, check in kinds():
+        if arguments.only not in name:
+            continue
+        wanted, plain = run(check)
+        enable(check.model)  # type: ignore[attr-defined]
+        made, passes = run(check)
+        report(f"{name}, random weights", expected, made == wanted, plain, passes)
+    if not arguments.only:
+        kind = type(program.model)
+        enable(program.model)
+        disable(program.model)
+        wanted, plain = known["chat template, code"]
+        made, passes = run(lambda: program.generate(CODE))
+        report("after disable()", SAME, made == wanted and type(program.model) is kind, plain, passes)
+        said = recurrent()
+        refused = said == "model: the recurrent state of MambaForCausalLM cannot be rolled back"
+        failed += not refused
+        print(f"{'ok    ' if refused else 'FAILED'} recurrent model: {said}")
+    print("FAILED" if failed else "passed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
