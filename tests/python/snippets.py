@@ -44,12 +44,12 @@ def snippets(engine: str) -> list[tuple[str, str]]:
 
 
 def gain(output: str) -> str | None:
-    """Returns the last counts in the output if they show a gain: fewer passes than tokens, or accepted tokens."""
-    counts = list(re.finditer(r"tokens=(\d+), passes=(\d+)|(\d+) of \d+ tokens", output))
+    """Returns the last counts in the output if they show a gain: fewer passes than tokens, saved passes or drafts."""
+    counts = list(re.finditer(r"tokens=(\d+), passes=(\d+)|(\d+) (?:of \d+ tokens|passes saved)", output))
     if not counts:
         return None
-    tokens, passes, accepted = counts[-1].groups()
-    return counts[-1][0] if (int(accepted) > 0 if accepted else int(passes) < int(tokens)) else None
+    tokens, passes, gained = counts[-1].groups()
+    return counts[-1][0] if (int(gained) > 0 if gained else int(passes) < int(tokens)) else None
 
 
 def run(snippet: str, model: Path) -> tuple[int, str]:

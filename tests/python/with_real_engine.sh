@@ -6,6 +6,7 @@
 # Then the engine as people use it (streaming, stop strings, threads, penalties, grammars), and the documented snippets.
 # The server is asked too, if "llama-cpp-python[server]" is installed.
 # Uses the environment that tests/llama/with_real_engine.sh has made.
+# At last, the documented snippets in each engine of the folder REPRISE_ENGINES.
 #   --if-present   only if it is there
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -41,3 +42,16 @@ if "$python" -c 'import fastapi, uvicorn, sse_starlette, starlette_context, pyda
 else
   echo "skipped: the server of llama-cpp-python is not installed"
 fi
+
+# The other engines need up to 6 GB each: examples/python/engines/setup.sh installs them into a folder.
+others=${REPRISE_ENGINES:-}
+for engine in transformers onnxruntime-genai mlx-lm vllm; do
+  if [ -z "$others" ] || ! [ -x "$others/$engine/bin/python" ]; then
+    echo "skipped: $engine is not in the folder REPRISE_ENGINES=$others"
+    continue
+  fi
+  model=$others/model/hf
+  [ $engine != onnxruntime-genai ] || model=$others/model/onnx
+  "$others/$engine/bin/python" tests/python/snippets.py $engine "$model"
+  [ $engine != transformers ] || "$others/$engine/bin/python" tests/python/transformers_as_used.py "$model"
+done
