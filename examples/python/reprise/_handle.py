@@ -17,6 +17,9 @@ from ._errors import OrderError, error
 Self = TypeVar("Self", bound="Owner")
 
 
+_counting = threading.Lock()  # for the users of all handles, because Python may run without its global lock
+
+
 class Handle:
     """A handle of the library. It is destroyed when nobody uses it any more."""
 
@@ -32,7 +35,8 @@ class Handle:
         """Keeps `used` alive, in place of the handle that was used at this place before."""
         before = self._uses.pop(place, None)
         if used is not None:
-            used._users += 1
+            with _counting:
+                used._users += 1
             self._uses[place] = used
         if before is not None:
             before.release()
@@ -42,8 +46,10 @@ class Handle:
         return self._uses.get(place)
 
     def release(self) -> None:
-        self._users -= 1
-        if self._users == 0:
+        with _counting:
+            self._users -= 1
+            last = self._users == 0
+        if last:
             self._destroy(self.pointer)
             for used in self._uses.values():
                 used.release()
@@ -57,6 +63,7 @@ class Owner:
     _shown = "not created"  # for repr()
     _closed = True
     _below = BELOW  # the bound of token ids
+    _waits = False  # whether a second thread waits for the first
 
     def _own(self, pointer: int, shown: str, uses: Handle | None = None) -> None:
         self._shown = shown
@@ -95,7 +102,7 @@ class Owner:
             raise OrderError(f"{type(self).__name__}: it has been closed; create a new one")
 
     def _acquire(self) -> None:
-        if not self._lock.acquire(False):
+        if not self._lock.acquire(self._waits):
             raise OrderError(f"{type(self).__name__}: another thread is using it; use one object for each thread")
 
     def _bytes(self, name: str, *arguments: Any) -> bytes:

@@ -30,6 +30,7 @@ class History(Owner):
     """
 
     _kind = "history"
+    _waits = True  # adapters make drafters, which read it, in any thread
     _instead = "use this one for all objects, or load() into a new one what save() returns"
 
     def __init__(self, max_bytes: int = 0, next_token_bytes: int = 0, key: int = 0, vocabulary: int = 0) -> None:

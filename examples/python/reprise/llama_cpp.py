@@ -66,9 +66,15 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
     row. The default of `clock` is processor time if the model is on the processor, and the time of day otherwise.
     To turn drafts off again, set `llama.draft_model = None`; for one request, see without_drafts().
     """
+    if getattr(llama, "_is_recurrent", False) or getattr(llama, "_is_hybrid", False):
+        raise ArgumentError("llama: the recurrent state of this model cannot be rolled back, so it takes no drafts")
     engine_batch = getattr(llama, "_batch", None)
     set_batch = getattr(type(engine_batch), "set_batch", None)
-    if set_batch is None or list(inspect.signature(set_batch).parameters) != ["self", "batch", "n_past", "logits_all"]:
+    if (
+        set_batch is None
+        or list(inspect.signature(set_batch).parameters) != ["self", "batch", "n_past", "logits_all"]
+        or "idx" not in inspect.signature(type(llama).sample).parameters
+    ):
         raise ArgumentError(
             "llama: this release of llama-cpp-python keeps its batch in another way; "
             "use Llama(draft_model=DraftModel(), logits_all=True)"
@@ -109,7 +115,8 @@ def without_drafts() -> Iterator[None]:
     try:
         yield
     finally:
-        _off.reset(before)
+        with contextlib.suppress(ValueError):  # a generator may end in another context than it began
+            _off.reset(before)
 
 
 def _serve() -> None:
@@ -120,7 +127,10 @@ def _serve() -> None:
 
     def load_with_drafts(settings: Any) -> Any:
         llama = load(settings)
-        used.append(enable(llama))
+        try:
+            used.append(enable(llama))
+        except ArgumentError as refused:
+            print(f"no drafts for {settings.model}: {refused}", file=sys.stderr)
         return llama
 
     LlamaProxy.load_llama_from_model_settings = staticmethod(load_with_drafts)

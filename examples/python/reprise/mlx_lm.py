@@ -28,23 +28,26 @@ def generate_step(
 ) -> Iterator[tuple[int, Any]]:
     """Yields tokens and their log probabilities, as mlx-lm's function of this name. The caller ends it, as there.
 
-    `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs from call to call; None: a new
-    one. It serves one generation at a time: a second one gets an OrderError until the first has ended, is closed or is
-    collected. `prompt_cache`: must be empty or hold the tokens before `prompt`. Raises ValueError if it cannot be
-    trimmed. A cache with a sliding window cannot be trimmed once the window is full: from there on, nothing is drafted.
+    `max_tokens`: -1: no bound. `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs from
+    call to call; None: a new one. It serves one generation at a time: a second one gets an OrderError until the first
+    has ended, is closed or is collected. `prompt_cache`: must be empty or hold the tokens before `prompt`. Raises
+    ValueError if it cannot be trimmed. A cache with a sliding window cannot be trimmed once the window is full: from
+    there on, nothing is drafted.
     """
     cache = prompt_cache if prompt_cache is not None else make_prompt_cache(model)
     if not can_trim_prompt_cache(cache):
         kinds = sorted({type(layer).__name__ for layer in cache if not layer.is_trimmable()})
         raise ValueError(f"prompt_cache: rejected drafts cannot be removed from a cache with {', '.join(kinds)}")
     ids = tokens(prompt, "prompt")
+    if max_tokens == 0:
+        return
     session = session if session is not None else Session()
     with owned(session):
         session.begin(ids)
         for first in range(0, len(ids) - 1, prefill_step_size):
             model(mx.array(ids[first : min(first + prefill_step_size, len(ids) - 1)])[None], cache=cache)
             mx.eval([layer.state for layer in cache])
-        while (step := session.plan(min(most, _drafts_that_fit(cache)), max_tokens=max_tokens)) is not None:
+        while (step := session.plan(min(most, _drafts_that_fit(cache)), max_tokens=max(max_tokens, 0))) is not None:
             logits = model(mx.array(step.batch)[None], cache=cache)[0, -1 - step.drafted :]
             logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
             done = session.commit(np.array(sampler(logprobs)).astype(np.int32))

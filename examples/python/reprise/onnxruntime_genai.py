@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import tokens
+from ._arrays import tokens, whole
 from ._drafter import Drafter
 from ._generation import owned
 from ._session import Session
@@ -32,6 +32,8 @@ def generate(
     each row of logits, such as a sampler; each row has to be sampled on its own.
     """
     ids = tokens(ids, "ids")
+    if whole(max_tokens, "max_tokens") == 0:
+        return
     session = session if session is not None else Session()
     with owned(session):
         if len(ids) > 1:

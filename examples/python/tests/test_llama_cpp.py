@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import abc
+import contextvars
 import threading
 import time
 import types
@@ -187,6 +188,20 @@ class DraftModels(unittest.TestCase):
                 self.module.enable(llama)
             self.assertIsNone(llama.draft_model)
 
+    def test_a_recurrent_state_is_refused(self) -> None:
+        for kind in ("_is_recurrent", "_is_hybrid"):
+            llama = Llama()
+            setattr(llama, kind, True)
+            with self.assertRaisesRegex(reprise.ArgumentError, "llama: the recurrent state"):
+                self.module.enable(llama)
+            self.assertIsNone(llama.draft_model)
+
+    def test_rows_of_an_image_have_no_ids(self) -> None:
+        drafts = self.enabled().draft_model
+        self.assertGreater(drafts(np.array([1, 2, 3, 4] * 9, np.int32)).size, 0)
+        self.assertEqual(drafts(np.array([1, -7, 3, 4] * 9, np.int32)).size, 0)
+        self.assertGreater(drafts(np.array([1, 2, 3, 4] * 9, np.int32)).size, 0)
+
     def test_the_default_clock(self) -> None:
         def clock(offload: bool = False, platform: str = "linux", n_gpu_layers: int = 0, **options: Any) -> Any:
             with unittest.mock.patch.object(ENGINE, "llama_supports_gpu_offload", lambda: offload):
@@ -215,6 +230,15 @@ class DraftModels(unittest.TestCase):
         self.assertLess(second.passes, 75)
         llama.complete(prompt(2), 150)
         self.assertLess(llama.passes, 75)
+
+    def test_a_switch_that_ends_in_another_context(self) -> None:
+        def stream() -> Iterator[None]:
+            with self.module.without_drafts():
+                yield
+
+        steps = stream()
+        contextvars.copy_context().run(next, steps)
+        self.assertEqual(list(steps), [])
 
 
 if __name__ == "__main__":

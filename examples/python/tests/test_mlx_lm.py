@@ -126,6 +126,12 @@ class Steps(unittest.TestCase):
         steps = self.module.generate_step(prompt(1), model, max_tokens=9, most=0, sampler=lambda x: x.argmax(axis=-1))
         self.assertEqual([token for token, _ in steps], plain(prompt(1), 9))
 
+    def test_max_tokens_of_0_and_without_a_bound(self) -> None:
+        self.assertEqual(list(self.module.generate_step(prompt(1), model, max_tokens=0, session=self.session)), [])
+        steps = self.module.generate_step(prompt(1), model, max_tokens=-1, session=self.session)
+        self.assertEqual([token for token, _ in itertools.islice(steps, 300)], plain(prompt(1), 300))
+        steps.close()
+
     def test_a_session_belongs_to_one_generation_at_a_time(self) -> None:
         ids, other = prompt(1), prompt(2)
         steps = self.module.generate_step(ids, model, max_tokens=60, session=self.session)

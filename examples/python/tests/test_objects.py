@@ -90,6 +90,25 @@ class Objects(unittest.TestCase):
             other.join()
 
     @unittest.skipUnless(hasattr(os, "fork"), "there is no fork() here")
+    def test_a_history_waits_for_drafters_that_other_threads_make(self) -> None:
+        history = reprise.History(max_bytes=2**16)
+        stop = threading.Event()
+
+        def make() -> None:
+            while not stop.is_set():
+                reprise.Drafter(history=history).close()
+
+        threads = [threading.Thread(target=make) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(300):
+                history.add(TEXT)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+
     def test_a_forked_process_has_objects_of_its_own(self) -> None:
         drafter = reprise.Drafter(cost=0.01)
         drafter.draft(TEXT)

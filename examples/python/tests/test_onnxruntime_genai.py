@@ -52,6 +52,11 @@ class Loops(unittest.TestCase):
             self.assertLess(generator.passes, 90)
             self.assertEqual(generator.ids, [*ids, *output][:-1])
 
+    def test_max_tokens_of_0(self) -> None:
+        generator = Generator(300)
+        self.assertEqual(list(adapter.generate(generator, prompt(1), max_tokens=0)), [])
+        self.assertEqual((generator.passes, generator.ids), (0, []))
+
     def test_eos_is_the_last_token(self) -> None:
         wanted = plain(prompt(1), 150)
         end = wanted.index(wanted[40])
