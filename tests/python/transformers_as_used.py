@@ -16,9 +16,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import argparse  # noqa: E402
 import copy  # noqa: E402
 import functools  # noqa: E402
+import gc  # noqa: E402
 import sys  # noqa: E402
 import tempfile  # noqa: E402
 import threading  # noqa: E402
+import weakref  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -26,6 +28,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from reprise.transformers import disable, enable  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, TextIteratorStreamer, pipeline  # noqa: E402
+from transformers.generation.streamers import BaseStreamer  # noqa: E402
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
@@ -99,6 +102,41 @@ class Program:
         """Only tokens of the list are allowed."""
         allowed = sorted({*self.tokenizer(LIST.split(": ")[1]).input_ids, self.tokenizer.eos_token_id})
         return self.generate(LIST, prefix_allowed_tokens_fn=lambda batch, ids: allowed)
+
+    def strict_grammar(self) -> Any:
+        """A function that knows committed prefixes only: each is longer by a token than that before it."""
+        everything, last = list(range(len(self.tokenizer))), [0]
+
+        def allowed(batch: int, ids: Any) -> list[int]:
+            known = last[0] in (0, len(ids) - 1)
+            last[0] = len(ids)
+            return everything if known else []
+
+        return self.generate(LIST, prefix_allowed_tokens_fn=allowed)
+
+    def own_streamer(self) -> Any:
+        """A streamer that takes the prompt and then single tokens."""
+
+        class Tokens(BaseStreamer):  # type: ignore[misc]
+            def __init__(self) -> None:
+                self.prompt: Any = None
+                self.tokens: list[int] = []
+
+            def put(self, value: Any) -> None:
+                if self.prompt is None:
+                    self.prompt = value
+                else:
+                    assert value.shape == (1,)
+                    self.tokens.append(value.item())
+
+            def end(self) -> None: ...
+
+        streamer = Tokens()
+        return self.generate(LIST, streamer=streamer), streamer.tokens
+
+    def own_positions(self) -> Any:
+        """Every second position."""
+        return self.generate(LIST, position_ids=2 * torch.arange(self.inputs(LIST).input_ids.shape[1])[None])
 
     def after_an_exception(self) -> Any:
         class Streamer:
@@ -215,7 +253,11 @@ def checks(program: Program, leaves: int) -> list[tuple[str, str, Callable[[], A
         ("pipeline, chat of two turns", FEWER, program.chat),
         ("repetition_penalty=1.05", FEWER, lambda: make(LIST, repetition_penalty=1.05)),
         ("no_repeat_ngram_size=12", FEWER, lambda: make(LIST, no_repeat_ngram_size=12)),
-        ("prefix_allowed_tokens_fn", FEWER, program.grammar),
+        ("a streamer of single tokens", FEWER, program.own_streamer),
+        ("prefix_allowed_tokens_fn", SAME, program.grammar),
+        ("prefix_allowed_tokens_fn that refuses other prefixes", SAME, program.strict_grammar),
+        ("prefix_allowed_tokens_fn with custom=True", FEWER, program.grammar),
+        ("position_ids of the caller", ANY if leaves == 1 else SAME, program.own_positions),
         ("two calls after one another", FEWER, lambda: [make(LINES), make(LINES)]),
         ("after an exception in a streamer", FEWER, program.after_an_exception),
         ("prompt_lookup_num_tokens=0", SAME, 
@@ -249,22 +291,35 @@ def on(program: Program) -> bool:
     return hasattr(type(program.model), "_drafts")
 
 
-def kinds() -> list[tuple[str, str, Callable[[], Any]]]:
-    """Small models with random weights: other caches and other kinds of attention."""
+REFUSED = "refused"
+
+
+def kinds() -> list[tuple[str, str, str, Any, Callable[[], Any]]]:
+    """Small models with random weights: other caches and other kinds of attention.
+
+    Of each: how many passes are expected with chains and with branches, the model, and what runs it.
+    """
     small = {"vocab_size": 97, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4,
              "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 512,
              "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 96}  # fmt: skip
+    gpt = {"vocab_size": 97, "hidden_size": 32, "n_layer": 2, "n_head": 4, "num_hidden_layers": 2,
+           "num_attention_heads": 4, "bos_token_id": 1, "eos_token_id": 96}  # fmt: skip
     configs = [
-        transformers.MistralConfig(**small, sliding_window=16),
-        transformers.Gemma3TextConfig(**small, sliding_window=16,
-                                      layer_types=["sliding_attention", "full_attention"] * 2),
-        transformers.GPT2Config(vocab_size=97, n_embd=32, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=96),
-        transformers.Lfm2Config(**small, layer_types=["conv", "full_attention"] * 2),
-        transformers.T5Config(vocab_size=97, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-                              decoder_start_token_id=0, pad_token_id=0, eos_token_id=96),
+        (FEWER, REFUSED, transformers.MistralConfig(**small, sliding_window=16)),
+        (FEWER, REFUSED, transformers.Gemma3TextConfig(**small, sliding_window=16,
+                                                       layer_types=["sliding_attention", "full_attention"] * 2)),
+        (FEWER, REFUSED, transformers.Lfm2Config(**small, layer_types=["conv", "full_attention"] * 2)),
+        (FEWER, REFUSED, transformers.FalconConfig(**gpt, alibi=True)),
+        (FEWER, REFUSED, transformers.GPTNeoConfig(**gpt, num_layers=2, num_heads=4,
+                                                   attention_types=[[["global", "local"], 1]], window_size=8)),
+        (FEWER, SAME, transformers.BloomConfig(**gpt)),
+        (FEWER, SAME, transformers.T5Config(vocab_size=97, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
+                                            decoder_start_token_id=0, pad_token_id=0, eos_token_id=96)),
+        (FEWER, FEWER, transformers.GPT2Config(vocab_size=97, n_embd=32, n_layer=2, n_head=4, bos_token_id=1,
+                                               eos_token_id=96)),
     ]  # fmt: skip
-    found: list[tuple[str, str, Callable[[], Any]]] = []
-    for config in configs:
+    found: list[tuple[str, str, str, Any, Callable[[], Any]]] = []
+    for chains, branches, config in configs:
         torch.manual_seed(7)
         auto = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         model = counted(auto.from_config(config).to(torch.float64).eval())
@@ -273,26 +328,72 @@ def kinds() -> list[tuple[str, str, Callable[[], Any]]]:
         def run(model: Any = model, ids: Any = ids) -> Any:
             return model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=60, do_sample=False).tolist()
 
-        run.model = model  # type: ignore[attr-defined]
-        found.append((config.model_type, FEWER, run))
+        found.append((config.model_type, chains, branches, model, run))
     return found
 
 
-def recurrent() -> str:
-    """Returns what enable() says of a recurrent model."""
-    config = transformers.MambaConfig(vocab_size=97, hidden_size=32, state_size=4, num_hidden_layers=2)
-    model = AutoModelForCausalLM.from_config(config)
+def refusal(model: Any, leaves: int = 1) -> str:
+    """Returns what enable() says of a model that it refuses."""
     try:
-        enable(model)
+        enable(model, max_leaves=leaves)
     except ValueError as refused:
         return str(refused)
+    disable(model)
     return "it was not refused"
+
+
+def recurrent() -> str:
+    config = transformers.MambaConfig(vocab_size=97, hidden_size=32, state_size=4, num_hidden_layers=2)
+    return refusal(AutoModelForCausalLM.from_config(config))
+
+
+def rank(number: int, folder: str) -> None:
+    """One of two processes, over which a model is split."""
+    os.environ.update(RANK=str(number), LOCAL_RANK=str(number), WORLD_SIZE="2")
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=number, world_size=2)
+    split = transformers.distributed.DistributedConfig(tp_plan="auto")
+    said = refusal(AutoModelForCausalLM.from_pretrained(folder, distributed_config=split))
+    torch.distributed.destroy_process_group()
+    if said != "model: is split over 2 processes, which would draft different lengths":
+        raise AssertionError(said)
+
+
+def ranks() -> bool:
+    """Returns whether the model of both processes was refused."""
+    config = transformers.LlamaConfig(vocab_size=96, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+                                      num_attention_heads=4, num_key_value_heads=2)  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+        try:
+            torch.multiprocessing.spawn(rank, (folder,), nprocs=2)
+        except torch.multiprocessing.ProcessRaisedException as failed:
+            print(failed)
+            return False
+    return True
+
+
+def freed(program: Program) -> bool:
+    """Returns whether a model with drafts is freed as soon as nothing refers to it."""
+    model = AutoModelForCausalLM.from_pretrained(program.folder, dtype=torch.float32)
+    drafts = enable(model)
+    model.generate(**program.inputs(LIST), max_new_tokens=4, do_sample=False)
+    gone = weakref.ref(model)
+    gc.disable()
+    del model
+    freed = gone() is None and drafts.statistics.tokens == 4
+    gc.enable()
+    return freed
 
 
 def run(check: Callable[[], Any]) -> tuple[Any, int]:
     PASSES.clear()
     made = check()
     return made, len(PASSES)
+
+
+def compared(check: Callable[[], Any], wanted: Any, plain: int) -> tuple[bool, int, int]:
+    made, passes = run(check)
+    return made == wanted, plain, passes
 
 
 def main() -> int:
@@ -325,13 +426,24 @@ def main() -> int:
             if leaves > 1:
                 name += ", branches"
             report(name, expected, made == wanted, plain, passes)
-    for name, expected, check in kinds():
+    def confirm(name: str, held: bool, said: str = "") -> None:
+        nonlocal failed
+        failed += not held
+        print(f"{'ok    ' if held else 'FAILED'} {name}{said and ': ' + said}", flush=True)
+
+    for name, chains, branches, model, check in kinds():
+        name += ", random weights"
         if arguments.only not in name:
             continue
         wanted, plain = run(check)
-        enable(check.model)  # type: ignore[attr-defined]
-        made, passes = run(check)
-        report(f"{name}, random weights", expected, made == wanted, plain, passes)
+        with enable(model):
+            report(name, chains, *compared(check, wanted, plain))
+        if branches == REFUSED:
+            said = refusal(model, leaves=8)
+            confirm(f"{name}, branches", said.startswith("model: branches need full attention"), said)
+            continue
+        with enable(model, max_leaves=8):
+            report(f"{name}, branches", branches, *compared(check, wanted, plain))
     if not arguments.only:
         kind = type(program.model)
         enable(program.model)
@@ -340,9 +452,9 @@ def main() -> int:
         made, passes = run(lambda: program.generate(CODE))
         report("after disable()", SAME, made == wanted and type(program.model) is kind, plain, passes)
         said = recurrent()
-        refused = said == "model: the recurrent state of MambaForCausalLM cannot be rolled back"
-        failed += not refused
-        print(f"{'ok    ' if refused else 'FAILED'} recurrent model: {said}")
+        confirm("recurrent model", said == "model: the recurrent state of MambaForCausalLM cannot be rolled back", said)
+        confirm("a model that is split over processes is refused", ranks())
+        confirm("a model with drafts is freed without the collector", freed(program))
     print("FAILED" if failed else "passed")
     return int(failed > 0)
 

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from transformers import GenerationMixin
+from transformers import Cache, DynamicCache, GenerationMixin
 from transformers.generation.candidate_generator import CandidateGenerator
 
 from ._arrays import whole
@@ -44,12 +46,13 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
     them, such as a batch or a beam search: see docs/engines.md.
 
     `most`: upper bound on drafted tokens of a pass. `max_leaves`: upper bound on the branches of a draft; 1: chains.
-    Branches need full attention in all layers. `custom`: True: draft also for requests with logits processors or
-    stopping criteria from outside transformers. They see drafted tokens, so they must be functions of their arguments.
-    `options`: those of Drafter, but the default of `clock` is processor time if the model is on the processor.
+    Branches need full attention in all layers. `custom`: True: draft also for requests with a prefix_allowed_tokens_fn,
+    or with logits processors or stopping criteria from outside transformers. They see drafted tokens, so they must be
+    functions of their arguments, for any ids. `options`: those of Drafter, but the default of `clock` is processor time
+    if all parameters are on the processor. So move the model to its device first.
     Raises ValueError if the model cannot use drafts, OrderError if it uses them already.
     """
-    if not all(hasattr(GenerationMixin, name) for name in _USED):
+    if not _is_known_release():
         raise ImportError("this release of transformers has another loop for assisted generation: see docs/engines.md")
     kind: Any = type(model)
     if not isinstance(model, GenerationMixin):
@@ -60,14 +63,37 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
         raise ValueError(f"model: the recurrent state of {kind.__name__} cannot be rolled back")
     if any(getattr(kind, name) is not getattr(GenerationMixin, name) for name in _USED):
         raise ValueError(f"model: {kind.__name__} has a decoding loop of its own, which takes no drafts")
-    if max_leaves > 1 and getattr(model.config, "_attn_implementation", "sdpa") not in ("sdpa", "eager"):
-        raise ValueError('model: branches need attention with a 4-D mask: load it with attn_implementation="sdpa"')
-    options.setdefault("clock", clock_for(model.device.type == "cpu"))
+    mesh = getattr(model, "_device_mesh", None)
+    if mesh is not None and mesh.size() > 1:  # each would learn costs of its own
+        raise ValueError(f"model: is split over {mesh.size()} processes, which would draft different lengths")
+    if max_leaves > 1:
+        _check_attention(model.config)
+    options.setdefault("clock", clock_for(all(each.device.type == "cpu" for each in model.parameters())))
     drafts = Drafts(model, most, max_leaves, custom, options)
     # generate() takes its loops from the class of the model, so the model gets a class of its own with the same name.
     members = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
     model.__class__ = type(kind)(kind.__name__, (_Drafting, kind), {**members, "_drafts": drafts})
     return drafts
+
+
+def _is_known_release() -> bool:
+    return (
+        all(hasattr(GenerationMixin, name) for name in _USED)
+        and "generation_config" in inspect.signature(GenerationMixin._get_candidate_generator).parameters
+        and hasattr(Cache, "activate_past_recording")
+    )
+
+
+def _check_attention(config: Any) -> None:
+    """Raises ValueError if the rows of a branch cannot see their own path alone."""
+    if getattr(config, "_attn_implementation", "sdpa") not in ("sdpa", "eager"):
+        raise ValueError('model: branches need attention with a 4-D mask: load it with attn_implementation="sdpa"')
+    if (
+        any(type(layer).__name__ != "DynamicLayer" for layer in DynamicCache(config=config).layers)
+        or "local" in getattr(config, "attention_layers", ())  # GPT-Neo
+        or getattr(config, "alibi", False)  # Falcon
+    ):
+        raise ValueError("model: branches need full attention in all layers, with position_ids: use max_leaves=1")
 
 
 def disable(model: Any) -> None:
@@ -85,7 +111,8 @@ class Drafts:
     """
 
     def __init__(self, model: Any, most: int, max_leaves: int, custom: bool, options: Options) -> None:
-        self._model, self._custom, self._options = model, custom, options
+        # The class of the model refers to this object.
+        self._model, self._custom, self._options = weakref.ref(model), custom, options
         self._most, self._max_leaves = whole(most, "most"), whole(max_leaves, "max_leaves", least=1)
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
@@ -96,8 +123,9 @@ class Drafts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if vars(type(self._model)).get("_drafts") is self:
-            disable(self._model)
+        model = self._model()
+        if vars(type(model)).get("_drafts") is self:
+            disable(model)
 
     @property
     def statistics(self) -> Statistics:
@@ -137,7 +165,9 @@ class Drafts:
                 self._counts.subtract(before)
             self._give_back(drafter)
 
-    def _can_serve(self, ids: Any, processors: Any, criteria: Any, config: Any, inputs: dict[str, Any]) -> bool:
+    def _can_serve(
+        self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, inputs: dict[str, Any]
+    ) -> bool:
         """Returns false for what the engine's loop for assisted generation cannot do, and what it would do wrongly."""
         cache = inputs.get("past_key_values")
         chain = self._max_leaves == 1
@@ -151,6 +181,7 @@ class Drafts:
             and all(type(each).__name__ not in _STATEFUL for each in processors)
             and (self._custom or all(_is_own(each) for each in [*processors, *criteria]))
             and (_is_empty(cache) if chain else _takes_branches(cache, ids, config, inputs))
+            and (ids.device == model.device or not chain)  # the engine's loop compares the ids with drafts
         )
 
     def _generate(
@@ -162,9 +193,10 @@ class Drafts:
             # The config is a copy for this request. If disable() comes now, the engine uses its own lookup.
             config._candidates = candidates = _Candidates(drafter, self._most, config.max_length, criteria)
             config.prompt_lookup_num_tokens = max(1, self._most)
+            single = _Single(streamer) if streamer is not None else None
             try:
                 return GenerationMixin._assisted_decoding(
-                    model, ids, processors, criteria, config, streamer=streamer, **inputs
+                    model, ids, processors, criteria, config, streamer=single, **inputs
                 )
             finally:
                 candidates.end()
@@ -173,17 +205,18 @@ class Drafts:
         self, session: Session, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any,
         inputs: dict[str, Any],
     ) -> Any:  # fmt: skip
+        session.begin(ids[0].cpu().numpy(), max_leaves=self._max_leaves)  # first, for the counts if the prefill fails
         cache = inputs["past_key_values"]
         cached = cache.get_seq_length()
         if ids.shape[1] - cached > 1:
-            model(input_ids=ids[:, cached:-1], past_key_values=cache, use_cache=True, logits_to_keep=1)
-        session.begin(ids[0].cpu().numpy(), max_leaves=self._max_leaves)
+            prefix = ids[:, cached:-1].to(model.device)
+            model(input_ids=prefix, past_key_values=cache, use_cache=True, logits_to_keep=1)
         while True:
             room = config.max_length - ids.shape[1] - 1
             step = session.plan(max(0, min(self._most, room)))
             assert step is not None  # it has no limits; the stopping criteria end the output
             cached = ids.shape[1] - step.pending
-            logits = _run(model, step, cached, cache)
+            logits = _run(model, step, cached, cache).to(ids.device)
             _report(session, logits)
             done = session.commit(_picks(step, ids, logits, processors, config.do_sample))
             if done.keep < len(step.batch):
@@ -216,7 +249,7 @@ class _Drafting:
     ) -> Any:  # fmt: skip
         drafts = getattr(type(self), "_drafts", None)
         asked = input_ids, logits_processor, stopping_criteria, generation_config
-        if drafts is None or synced_gpus or not drafts._can_serve(*asked, inputs):
+        if drafts is None or synced_gpus or not drafts._can_serve(self, *asked, inputs):
             return GenerationMixin._sample(self, *asked, synced_gpus=synced_gpus, streamer=streamer, **inputs)
         return drafts._generate(self, *asked, streamer, inputs)
 
@@ -225,6 +258,17 @@ class _Drafting:
         if candidates is not None:
             return candidates
         return GenerationMixin._get_candidate_generator(self, generation_config=generation_config, **more)
+
+
+class _Single:
+    """Hands a streamer each token alone, as plain decoding does. The engine's loop puts those of a pass together."""
+
+    def __init__(self, streamer: Any) -> None:
+        self._streamer, self.end = streamer, streamer.end
+
+    def put(self, tokens: Any) -> None:
+        for token in tokens.unbind(1):
+            self._streamer.put(token)
 
 
 class _Candidates(CandidateGenerator):  # type: ignore[misc]
@@ -279,8 +323,9 @@ def _counts(drafter: Any) -> dict[str, int]:
 
 
 def _is_own(part: Any) -> bool:
-    """Returns whether a logits processor or a stopping criterion is one of transformers."""
-    return type(part).__module__.split(".")[0] == "transformers"
+    """Returns whether a logits processor or a stopping criterion is one of transformers, without code of the user."""
+    kind = type(part)
+    return kind.__module__.split(".")[0] == "transformers" and kind.__name__ != "PrefixConstrainedLogitsProcessor"
 
 
 def _is_empty(cache: Any) -> bool:
@@ -304,7 +349,16 @@ def _takes_branches(cache: Any, ids: Any, config: Any, inputs: dict[str, Any]) -
         and inputs.get("attention_mask") is None
         and not config.return_dict_in_generate
         and not inputs.keys() & {"token_type_ids", "encoder_outputs"}
+        and _count_from_zero(inputs.get("position_ids"), ids.shape[1])
     )
+
+
+def _count_from_zero(positions: Any, length: int) -> bool:
+    """Returns whether positions are those of the loop for branches. They are None if the model takes none."""
+    if positions is None:
+        return False
+    wanted = np.arange(length - positions.shape[-1], length)
+    return np.array_equal(positions.cpu().numpy(), wanted[None])
 
 
 def _run(model: Any, step: Pass, cached: int, cache: Any) -> Any:

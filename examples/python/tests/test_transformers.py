@@ -7,16 +7,18 @@ or another order gives another token.
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 import types
 import unittest
+import weakref
 from typing import Any
 
 import fake_torch
 import numpy as np
 import reprise
-from fake_torch import Tensor
+from fake_torch import CPU, GPU, Tensor
 from support import VOCABULARY, adapter, next_token, plain, prompt
 
 
@@ -31,11 +33,18 @@ class DynamicSlidingWindowLayer(DynamicLayer):
     pass
 
 
-class DynamicCache:
+class AnyCache:
+    def activate_past_recording(self) -> None:
+        pass
+
+
+class DynamicCache(AnyCache):
     offloading = False
 
-    def __init__(self, *layers: Any) -> None:
-        self.layers = list(layers or (DynamicLayer(), DynamicLayer()))
+    def __init__(self, *layers: Any, config: Any = None) -> None:
+        kinds = {"full_attention": DynamicLayer, "sliding_attention": DynamicSlidingWindowLayer}
+        names = getattr(config, "layer_types", ["full_attention"] * 2)
+        self.layers = list(layers or (kinds[name]() for name in names))
 
     def get_seq_length(self) -> int:
         return int(self.layers[0].keys.shape[2])
@@ -130,6 +139,7 @@ class GenerationMixin:
     ) -> Any:  # fmt: skip
         if ids.shape[0] > 1:
             raise ValueError("assisted generate is only supported for batch_size = 1")
+        assert ids.device == self.device, "this loop compares the ids with drafts on the model's device"
         self.hook("assisted")
         candidates = self._get_candidate_generator(
             generation_config=config, input_ids=ids, inputs_tensor=None, assistant_model=assistant_model,
@@ -172,12 +182,14 @@ class GenerationMixin:
         self.hook("loop")
         self.passes = self.assisted = 0
         own = [] if any(isinstance(each, MaxLengthCriteria) for each in stopping_criteria) else [config.max_length]
+        positions = Tensor(np.arange(rows.shape[1])[None])
         output = loop(
             self, rows, Processors(logits_processor),
             Criteria([*map(MaxLengthCriteria, own), *stopping_criteria]), config, streamer=streamer,
             **({"assistant_model": assistant_model} if assisted else {}),
             **({} if tokenizer is None else {"tokenizer": tokenizer}),  # the engine gives it to all loops
-            **{"past_key_values": Cache(), "use_cache": True, "attention_mask": None, "position_ids": None, **inputs},
+            **{"past_key_values": Cache(), "use_cache": True, "attention_mask": None, "position_ids": positions,
+               **inputs},
         )  # fmt: skip
         made: list[Any] = output.data[:, rows.shape[1] :].tolist()
         return made if isinstance(ids[0], list) else made[0]
@@ -191,11 +203,14 @@ class Processors(list):  # type: ignore[type-arg]
 
 
 class Model(GenerationMixin):
-    dtype, device = np.dtype(np.float32), types.SimpleNamespace(type="cpu")
+    dtype, device = np.dtype(np.float32), CPU
 
     def __init__(self) -> None:
         self.config = types.SimpleNamespace(_attn_implementation="sdpa")
-        self.branched = False
+        self.branched = self.fail = False
+
+    def parameters(self) -> Any:
+        return iter([types.SimpleNamespace(device=self.device)])
 
     def __call__(
         self,
@@ -207,6 +222,9 @@ class Model(GenerationMixin):
         logits_to_keep: int = 0,
     ) -> Any:
         assert use_cache
+        assert all(each is None or each.device == self.device for each in (input_ids, attention_mask, position_ids))
+        if self.fail:
+            raise MemoryError("the device has no memory left")
         self.passes += 1
         cached, rows = past_key_values.get_seq_length(), input_ids.shape[1]
         positions = position_ids.data[0] if position_ids is not None else np.arange(cached, cached + rows)
@@ -224,7 +242,7 @@ class Model(GenerationMixin):
             order = seen[np.argsort(keys[seen])]
             assert keys[order].tolist() == list(range(positions[row] + 1)), "a row does not see its own path"
             logits[0, row, next_token(values[order])] = 50
-        return types.SimpleNamespace(logits=Tensor(logits[:, -logits_to_keep:]))
+        return types.SimpleNamespace(logits=Tensor(logits[:, -logits_to_keep:], self.device))
 
 
 class CandidateGenerator:
@@ -242,15 +260,18 @@ class NoCandidates(CandidateGenerator):
 
 
 class Streamer:
-    def __init__(self, fail: bool = False) -> None:
+    """Takes the prompt, and then single tokens as plain decoding puts them."""
+
+    def __init__(self, fail: Any = None) -> None:
         self.tokens: list[int] = []
         self.ended, self.fail = False, fail
 
     def put(self, value: Any) -> None:
-        assert not self.ended
+        assert not self.ended and value.device == CPU
+        assert not self.tokens or value.shape == (1,), f"plain decoding puts single tokens, not {value.shape}"
         self.tokens += value.data.reshape(-1).tolist()
-        if self.fail and len(self.tokens) > 80:
-            raise ConnectionError("the client has gone")
+        if self.fail is not None and len(self.tokens) > 80:
+            raise self.fail
 
     def end(self) -> None:
         self.ended = True
@@ -266,6 +287,23 @@ class Shift:
         shifted = scores.data.copy()
         shifted[0, (next_token(ids.data[0]) + len(ids.data[0]) % 2) % 40] = 99
         return Tensor(shifted)
+
+
+class PrefixConstrainedLogitsProcessor:
+    """That of transformers: it calls a function of the user."""
+
+    __module__ = "transformers.generation.logits_process"
+
+    def __init__(self, allowed: Any) -> None:
+        self.allowed = allowed
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        masked = np.full_like(scores.data, -np.inf)
+        allowed = self.allowed(0, ids[0])
+        if len(allowed) == 0:
+            raise ValueError("`prefix_allowed_tokens_fn` returned an empty list for batch ID 0.")
+        masked[0, allowed] = scores.data[0, allowed]
+        return Tensor(masked)
 
 
 class Own:
@@ -289,6 +327,7 @@ def first(pair: list[int], output: list[int]) -> int:
 
 TRANSFORMERS = types.ModuleType("transformers")
 TRANSFORMERS.GenerationMixin = GenerationMixin  # type: ignore[attr-defined]
+TRANSFORMERS.Cache, TRANSFORMERS.DynamicCache = AnyCache, DynamicCache  # type: ignore[attr-defined]
 GENERATOR = types.ModuleType("transformers.generation.candidate_generator")
 GENERATOR.CandidateGenerator = CandidateGenerator  # type: ignore[attr-defined]
 CHEAP = reprise.CostCurve.linear(0.01)
@@ -339,9 +378,9 @@ class Enabled(Case):
 
     def test_an_exception_in_a_streamer(self) -> None:
         for drafts in self.both():
-            for _ in range(3):
-                with self.assertRaises(ConnectionError):
-                    self.model.generate(prompt(1), 90, streamer=Streamer(fail=True))
+            for error in (ConnectionError, KeyboardInterrupt, ConnectionError):
+                with self.assertRaises(error):
+                    self.model.generate(prompt(1), 90, streamer=Streamer(fail=error))
                 self.assertEqual(self.model.generate(prompt(2), 90), plain(prompt(2), 90))
             self.assertEqual(len(drafts._free), 1)
 
@@ -404,6 +443,26 @@ class Enabled(Case):
                     self.assertEqual(output, wanted[: first(pair, wanted) + 1])
             self.assertGreater(drafts.statistics.accepted, 100)
 
+    def test_an_allowed_prefix(self) -> None:
+        """A function of the user may know no tokens after a prefix that is never committed."""
+        text = [*prompt(1), *plain(prompt(1), 80)]
+
+        def strict(batch: int, ids: Any) -> list[int]:
+            known = ids.data.tolist() == text[: ids.shape[0]]
+            return [text[ids.shape[0]]] if known else []
+
+        def lenient(batch: int, ids: Any) -> list[int]:
+            return strict(batch, ids) or [0]
+
+        for drafts in self.both():
+            output = self.model.generate(prompt(1), 80, logits_processor=[PrefixConstrainedLogitsProcessor(strict)])
+            self.assertEqual(output, text[60:])
+            self.assertEqual((self.model.passes, drafts.statistics.drafted), (80, 0))
+        for drafts in self.both(custom=True):
+            output = self.model.generate(prompt(1), 80, logits_processor=[PrefixConstrainedLogitsProcessor(lenient)])
+            self.assertEqual(output, text[60:])
+            self.assertGreater(drafts.statistics.accepted, 10)
+
     def test_sampling(self) -> None:
         """The toy model is nearly certain of each token, so a sample is its text."""
         for _ in self.both():
@@ -457,6 +516,7 @@ class NotServed(Case):
     def test_without_drafts(self) -> None:
         filled = Cache()
         filled.add(np.arange(3), np.array([1, 2, 3]))
+        plain_positions = np.arange(len(prompt(1)))[None]
         static, offloading = type("StaticCache", (Cache,), {})(), Cache()
         offloading.offloading = True
 
@@ -478,12 +538,22 @@ class NotServed(Case):
                 *([{"past_key_values": filled}] if drafts._max_leaves == 1 else [
                     {"attention_mask": 1},
                     {"return_dict_in_generate": True},
+                    {"position_ids": None},  # a model that takes none, such as BLOOM
+                    {"position_ids": Tensor(plain_positions + 3)},
+                    {"position_ids": Tensor(np.stack([plain_positions] * 3))},
                     {"past_key_values": Cache(DynamicLayer(), DynamicSlidingWindowLayer())},
                 ]),
             ):  # fmt: skip
                 with self.subTest(options=options):
                     self.check(prompt(1), **options)
             self.assertEqual(drafts.statistics.passes, 0)
+
+    def test_ids_on_another_device(self) -> None:
+        """Plain decoding takes them, the loop for assisted generation does not, and that for branches does."""
+        self.model.device = GPU
+        for drafts in self.both():
+            self.assertEqual(self.model.generate(prompt(1), 150, streamer=Streamer()), plain(prompt(1), 150))
+            self.assertEqual(drafts.statistics.accepted > 50, drafts._max_leaves > 1)
 
     def test_a_batch(self) -> None:
         for _ in self.both():
@@ -514,8 +584,14 @@ class Switching(Case):
         self.assertEqual(self.model.passes, 30)
 
     def test_the_default_clock(self) -> None:
-        for device, clock in (("cpu", time.process_time_ns), ("cuda", time.perf_counter_ns)):
-            self.model.device = types.SimpleNamespace(type=device)
+        for devices, clock in (
+            ([CPU, CPU], time.process_time_ns),
+            ([GPU, GPU], time.perf_counter_ns),
+            ([CPU, GPU], time.perf_counter_ns),
+        ):
+            self.model.device = devices[0]
+            parts = [types.SimpleNamespace(device=device) for device in devices]
+            self.model.parameters = parts.__iter__  # type: ignore[method-assign]
             with self.module.enable(self.model) as drafts:
                 self.assertIs(drafts._new()._clock, clock)
         with self.module.enable(self.model, clock=time.monotonic_ns) as drafts:
@@ -533,7 +609,7 @@ class Switching(Case):
 
     def test_the_model_is_restored_after_an_error(self) -> None:
         with self.assertRaises(ConnectionError), self.enable():
-            self.model.generate(prompt(1), 90, streamer=Streamer(fail=True))
+            self.model.generate(prompt(1), 90, streamer=Streamer(fail=ConnectionError))
         self.assertIs(type(self.model), Model)
 
     def test_disable_while_a_generation_runs(self) -> None:
@@ -549,6 +625,19 @@ class Switching(Case):
             self.assertIs(type(self.model), Model)
             self.assertEqual(len(drafts._free), 1)
 
+    def test_a_model_is_freed_at_once(self) -> None:
+        gc.disable()
+        self.addCleanup(gc.enable)
+        for leaves in (1, 8):
+            model = Model()
+            drafts = self.module.enable(model, cost=CHEAP, max_leaves=leaves)
+            with drafts:
+                model.generate(prompt(1), 30)
+                gone = weakref.ref(model)
+                del model
+                self.assertIsNone(gone())
+            self.assertEqual(drafts.statistics.tokens, 30)
+
     def test_refusals(self) -> None:
         class Recurrent(Model):
             _is_stateful = True
@@ -556,7 +645,11 @@ class Switching(Case):
         class Loop(Model):
             def _sample(self, *_: Any, **__: Any) -> Any: ...
 
+        class Ranks(Model):
+            _device_mesh = types.SimpleNamespace(size=lambda: 2)
+
         for model, kind, sentence in (
+            (Ranks(), ValueError, "model: is split over 2 processes"),
             (Recurrent(), ValueError, "model: the recurrent state of Recurrent cannot be rolled back"),
             (Loop(), ValueError, "model: Loop has a decoding loop of its own"),
             ("model", TypeError, "model: must be a model of transformers with generate"),
@@ -566,19 +659,38 @@ class Switching(Case):
         self.model.config._attn_implementation = "flash_attention_2"
         with self.assertRaisesRegex(ValueError, "model: .*sdpa"):
             self.enable(max_leaves=2)
+        for name, value in (
+            ("layer_types", ["full_attention", "sliding_attention"]), ("alibi", True),
+            ("attention_layers", ["global", "local"]),
+        ):  # fmt: skip
+            model = Model()
+            setattr(model.config, name, value)
+            with self.subTest(name=name), self.assertRaisesRegex(ValueError, "model: branches need full attention"):
+                self.module.enable(model, max_leaves=2)
+            self.module.enable(model)
         for name, value, kind in (("colour", 1, TypeError), ("most", "x", TypeError), ("max_leaves", 0, ValueError)):
             with self.subTest(name=name), self.assertRaisesRegex(kind, name):
                 self.enable(**{name: value})
         self.assertIs(type(self.model), Model)
 
     def test_another_release(self) -> None:
-        loop = GenerationMixin._assisted_decoding
-        del GenerationMixin._assisted_decoding
-        try:
-            with self.assertRaisesRegex(ImportError, "this release of transformers"):
-                self.enable()
-        finally:
-            GenerationMixin._assisted_decoding = loop  # type: ignore[method-assign]
+        def other(self: Any, config: Any) -> None: ...
+
+        for owner, name, change in (
+            (GenerationMixin, "_assisted_decoding", None),
+            (GenerationMixin, "_get_candidate_generator", other),
+            (AnyCache, "activate_past_recording", None),
+        ):
+            known = vars(owner)[name]
+            if change is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, change)
+            try:
+                with self.subTest(name=name), self.assertRaisesRegex(ImportError, "this release of transformers"):
+                    self.enable()
+            finally:
+                setattr(owner, name, known)
 
 
 class Branches(Case):
@@ -593,6 +705,17 @@ class Branches(Case):
             self.assertEqual(cache.layers[0].values.data[0, 0, :, 0].tolist(), text[:-1])
         turn = [*text, 60, 61]
         self.assertEqual(self.model.generate(turn, 30, past_key_values=cache), plain(turn, 30))
+
+    def test_a_prefill_that_fails(self) -> None:
+        drafts = type(self.model)._drafts  # type: ignore[attr-defined]
+        for turn in range(1, 4):
+            self.assertEqual(self.model.generate(prompt(1), 90), plain(prompt(1), 90))
+            self.model.fail = True
+            with self.assertRaises(MemoryError):
+                self.model.generate(prompt(2), 90)
+            self.model.fail = False
+            self.assertEqual(drafts.statistics.tokens, 90 * turn)
+            self.assertEqual(len(drafts._free), 1)
 
     def test_a_cache_with_a_part_of_the_prompt(self) -> None:
         cache = Cache()
