@@ -21,23 +21,30 @@ struct Costs {
   }
 };
 
-/// The acceptance of the head's tokens over all requests so far, by depth. It starts as if 10 tokens had been tested at
-/// each depth, and 7 of them accepted.
+/// The lookup's expected accepted tokens in a pass, as one of a few classes. The head's acceptance depends on them: text
+/// that the lookup finds is easy for the head too.
+inline constexpr std::size_t classes = 5;
+inline std::size_t class_of(double expected) {
+  constexpr std::array<double, classes - 1> bounds = {0.5, 1, 2, 4};
+  return static_cast<std::size_t>(std::upper_bound(bounds.begin(), bounds.end(), expected) - bounds.begin());
+}
+
+/// The acceptance of the head's tokens over all requests so far, by class of the pass and by depth. It starts high, so
+/// that the head is tried in each class: as if 10 tokens had been tested, and 8 of them accepted.
 class HeadRates {
  public:
-  [[nodiscard]] double rate(std::size_t depth) const { return accepted_[depth] / tested_[depth]; }
-  void learn(std::size_t depth, bool accepted) {
-    tested_[depth] += 1;
-    accepted_[depth] += accepted ? 1 : 0;
+  [[nodiscard]] double rate(std::size_t kind, std::size_t depth) const {
+    return (accepted_[kind][depth] + 8) / (tested_[kind][depth] + 10);
   }
-  HeadRates() {
-    tested_.fill(10);
-    accepted_.fill(7);
+  void learn(std::size_t kind, std::size_t depth, bool accepted) {
+    tested_[kind][depth] += 1;
+    accepted_[kind][depth] += accepted ? 1 : 0;
   }
 
  private:
-  std::array<double, most_head_tokens> tested_;
-  std::array<double, most_head_tokens> accepted_;
+  using Counts = std::array<std::array<double, most_head_tokens>, classes>;
+  Counts tested_{};
+  Counts accepted_{};
 };
 
 /// Predicts the head's acceptance in one request: HeadRates, plus the recent difference of this request from them. The
@@ -47,10 +54,12 @@ class HeadForecast {
  public:
   explicit HeadForecast(HeadRates& rates) : rates_(&rates) {}
 
+  /// Begins a pass, given the lookup's expected accepted tokens.
+  void begin(double expected) { class_ = class_of(expected); }
   /// Returns the probability that a token is accepted if all before it are. `depth` counts from 0.
   [[nodiscard]] double rate(std::size_t depth) const {
     constexpr double prior = 8;  // tested tokens
-    return std::clamp(rates_->rate(depth) + difference_ / (tested_ + prior), 0.01, 0.99);
+    return std::clamp(rates_->rate(class_, depth) + difference_ / (tested_ + prior), 0.01, 0.99);
   }
   /// Ends a pass. Learns from it if the head drafted: tokens after the first rejected one were not tested.
   void learn(std::size_t drafted, std::size_t accepted) {
@@ -59,14 +68,15 @@ class HeadForecast {
     tested_ *= fading;
     for (std::size_t depth = 0; depth < std::min(drafted, accepted + 1); ++depth) {
       const bool hit = depth < accepted;
-      difference_ += (hit ? 1 : 0) - rates_->rate(depth);
+      difference_ += (hit ? 1 : 0) - rates_->rate(class_, depth);
       tested_ += 1;
-      rates_->learn(depth, hit);
+      rates_->learn(class_, depth, hit);
     }
   }
 
  private:
   HeadRates* rates_;
+  std::size_t class_ = 0;
   double difference_ = 0;
   double tested_ = 0;
 };

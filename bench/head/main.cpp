@@ -38,6 +38,7 @@ struct Options {
   bool for_each_token = false;
   bool chains = false;
   bool same_length = false;
+  bool fresh = false;
   std::size_t head_tokens = most_head_tokens;
   std::size_t limit = unlimited;
   bool help = false;
@@ -83,6 +84,7 @@ A pass with k drafted rows costs 1 + S x k, and the head's draft costs H more.
        .read = tools::whole(options.head_tokens, 1, most_head_tokens, "a whole number")},
       {.name = "--chains", .help = "the engine verifies only chains", .read = tools::flag(options.chains)},
       {.name = "--same-length", .help = "skip requests whose two recordings differ in length", .read = tools::flag(options.same_length)},
+      {.name = "--fresh", .help = "each request begins with the calibration of the library", .read = tools::flag(options.fresh)},
       {.name = "--limit", .value = "N", .help = "the first N requests of each file",
        .read = tools::whole(options.limit, 1, 1000000000, "a whole number")},
       {.name = "--help", .help = "this text", .read = tools::flag(options.help), .short_name = "-h"},
@@ -135,7 +137,8 @@ class Replay {
   void play(const Request& request) {
     if (request.output.size() < 2) return;
     const CostOptions cost{.curve = CostCurve::linear(costs_.row), .calibrated = true};
-    Session<Strategy, HeadControl> session(Strategy(ExternalDrafter(), NgramDrafter<>()), {CostControl(cost)});
+    Session<Strategy, HeadControl> session(Strategy(ExternalDrafter(), NgramDrafter<>({.prior = calibration_})),
+                                           {CostControl(cost)});
     Capabilities capabilities;
     capabilities.max_leaves = options_.chains ? 1 : unlimited;
     check(session.begin(request.prompt, capabilities));
@@ -146,6 +149,7 @@ class Replay {
     for (std::size_t done = 0; done < recorded.size(); done = session.output().size())
       pass(session, forecast, recorded, done, request.head[done + 1]);
     if (!std::ranges::equal(session.output(), recorded)) throw std::runtime_error("the output differs from the recording");
+    if (!options_.fresh) calibration_ = session.strategy().template member<1>().calibration();
   }
   [[nodiscard]] const Sums& sums() const { return sums_; }
 
@@ -166,11 +170,13 @@ class Replay {
   void pass(S& session, HeadForecast& forecast, TokenSpan recorded, std::size_t done, std::size_t right) {
     const TokenSpan coming = recorded.subspan(done);
     right = std::min(right, coming.size());
-    const HeadDraft head = best_head_draft(forecast, costs_, rate_(), options_.head_tokens);
     session.control().whole = false;
     const DraftView draft = session.propose(limits_);
     Pass planned = value_of(session.plan(mode_ == Mode::head ? 0 : unlimited));
-    const bool asked = head.tokens > 0 && prefers_head(head, draft, planned, coming, right);
+    const double expected = expected_tokens(draft, planned);
+    forecast.begin(expected);
+    const HeadDraft head = best_head_draft(forecast, costs_, rate_(), options_.head_tokens);
+    const bool asked = head.tokens > 0 && prefers_head(head, expected, planned, coming, right);
     if (asked) {
       check(session.cancel(planned.ticket));
       set_head(session.strategy().template member<0>(), forecast, head.tokens, coming, right);
@@ -205,8 +211,14 @@ class Replay {
     Token operator[](std::size_t row) const { return pick(row); }
   };
 
-  /// Returns whether the head drafts in this pass, given the lookup's draft and the pass that would send it.
-  bool prefers_head(const HeadDraft& head, DraftView draft, const Pass& lookup, TokenSpan coming, std::size_t right) const {
+  /// Returns how many drafted tokens of a pass are expected to be accepted.
+  static double expected_tokens(DraftView draft, const Pass& pass) {
+    double sum = 0;
+    for (const NodeIndex node : pass.nodes) sum += draft[static_cast<std::size_t>(node)].path_probability.to_double();
+    return sum;
+  }
+  /// Returns whether the head drafts in this pass, given the pass that would send the lookup's draft.
+  bool prefers_head(const HeadDraft& head, double expected, const Pass& lookup, TokenSpan coming, std::size_t right) const {
     if (mode_ == Mode::lookup) return false;
     if (mode_ == Mode::head) return true;
     const double rate = rate_();
@@ -216,8 +228,6 @@ class Replay {
       const auto accepted = static_cast<double>(std::min(right, head.tokens));
       return value(accepted, costs_.pass(head.tokens) + costs_.draft(head.tokens), rate) > own;
     }
-    double expected = 0;
-    for (const NodeIndex node : lookup.nodes) expected += draft[static_cast<std::size_t>(node)].path_probability.to_double();
     return head.value > value(expected, lookup_cost, rate);
   }
 
@@ -247,6 +257,7 @@ class Replay {
   Costs costs_;
   Mode mode_;
   Limits limits_;
+  CalibrationState calibration_;
   HeadRates rates_;
   Rate rate_;
   Sums sums_;
