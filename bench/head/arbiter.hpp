@@ -12,17 +12,17 @@ inline constexpr std::size_t most_head_tokens = 20;
 
 /// The costs of a pass, in plain passes.
 struct Costs {
-  double row = 0;              ///< of each drafted row
-  double head_pass = 0;        ///< of the head's draft, whatever its length
-  double head_token = 0;       ///< of each token that the head drafts
+  double row = 0;         ///< of each drafted row
+  double head_pass = 0;   ///< of the head's draft, whatever its length
+  double head_token = 0;  ///< of each token that the head drafts
   [[nodiscard]] double pass(std::size_t rows) const { return 1 + row * static_cast<double>(rows); }
   [[nodiscard]] double draft(std::size_t tokens) const {
     return tokens == 0 ? 0 : head_pass + head_token * static_cast<double>(tokens);
   }
 };
 
-/// The lookup's expected accepted tokens in a pass, as one of a few classes. The head's acceptance depends on them: text
-/// that the lookup finds is easy for the head too.
+/// The lookup's expected accepted tokens in a pass, as one of a few classes. The head's acceptance depends on them:
+/// text that the lookup finds is easy for the head too.
 inline constexpr std::size_t classes = 5;
 inline std::size_t class_of(double expected) {
   constexpr std::array<double, classes - 1> bounds = {0.5, 1, 2, 4};

@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -59,7 +60,7 @@ tools::ReadValue reals(std::vector<double>& into) {
 
 tools::OptionTable table_of(Options& options) {
   tools::OptionTable table;
-  table.help_column = 20;
+  table.help_column = 21;
   table.operand = [&](const std::string&, const std::string& argument) { options.files.push_back(argument); };
   table.rows = {
       {.help = R"(usage: reprise-bench-head [options] FILE ...
@@ -76,16 +77,33 @@ https://github.com/SpecDecode-Bench/simulator, data/llama3.1-8B/combined_*.jsonl
   share    passes of `choice` in which the head runs
 
 A pass with k drafted rows costs 1 + S x k, and the head's draft costs H more.
+
 )"},
-      {.name = "--row-cost", .value = "S,...", .help = "costs of a drafted row; default 0,0.02,0.1", .read = reals(options.rows)},
-      {.name = "--head-cost", .value = "H,...", .help = "costs of a draft of the head; default 0.05,0.1,0.3", .read = reals(options.heads)},
-      {.name = "--per-token", .help = "H is the cost of each token that the head drafts", .read = tools::flag(options.for_each_token)},
-      {.name = "--head-tokens", .value = "K", .help = "the head's longest draft, 1..20; default 20",
+      {.name = "--row-cost",
+       .value = "S,...",
+       .help = "costs of a drafted row; default 0,0.02,0.1",
+       .read = reals(options.rows)},
+      {.name = "--head-cost",
+       .value = "H,...",
+       .help = "costs of a draft of the head; default 0.05,0.1,0.3",
+       .read = reals(options.heads)},
+      {.name = "--per-token",
+       .help = "H is the cost of each token that the head drafts",
+       .read = tools::flag(options.for_each_token)},
+      {.name = "--head-tokens",
+       .value = "K",
+       .help = "the head's longest draft, 1..20; default 20",
        .read = tools::whole(options.head_tokens, 1, most_head_tokens, "a whole number")},
       {.name = "--chains", .help = "the engine verifies only chains", .read = tools::flag(options.chains)},
-      {.name = "--same-length", .help = "skip requests whose two recordings differ in length", .read = tools::flag(options.same_length)},
-      {.name = "--fresh", .help = "each request begins with the calibration of the library", .read = tools::flag(options.fresh)},
-      {.name = "--limit", .value = "N", .help = "the first N requests of each file",
+      {.name = "--same-length",
+       .help = "skip requests whose two recordings differ in length",
+       .read = tools::flag(options.same_length)},
+      {.name = "--fresh",
+       .help = "each request begins with the calibration of the library",
+       .read = tools::flag(options.fresh)},
+      {.name = "--limit",
+       .value = "N",
+       .help = "the first N requests of each file",
        .read = tools::whole(options.limit, 1, 1000000000, "a whole number")},
       {.name = "--help", .help = "this text", .read = tools::flag(options.help), .short_name = "-h"},
       {.help = R"(
@@ -99,6 +117,7 @@ cannot be used.
 enum class Mode : std::uint8_t { lookup, head, choice, oracle };
 
 /// CostControl for the lookup's drafts. A draft of the head is sent whole: its length was chosen before it was made.
+/// CostControl learns from all passes, but it does not know the cost of the head's drafts.
 struct HeadControl {
   CostControl cost;
   bool whole = false;
@@ -108,7 +127,8 @@ struct HeadControl {
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const noexcept {
     return whole ? asked : cost.budget(asked, room);
   }
-  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits& room) noexcept {
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
+                                   const PassLimits& room) noexcept {
     return whole ? SendAll().choose(draft, sendable, room) : cost.choose(draft, sendable, room);
   }
   void learn(const Outcome& outcome, const PassReport& report) noexcept { cost.learn(outcome, report); }
@@ -148,7 +168,8 @@ class Replay {
     const TokenSpan recorded = TokenSpan(request.output).subspan(1);
     for (std::size_t done = 0; done < recorded.size(); done = session.output().size())
       pass(session, forecast, recorded, done, request.head[done + 1]);
-    if (!std::ranges::equal(session.output(), recorded)) throw std::runtime_error("the output differs from the recording");
+    if (!std::ranges::equal(session.output(), recorded))
+      throw std::runtime_error("the output differs from the recording");
     if (!options_.fresh) calibration_ = session.strategy().template member<1>().calibration();
   }
   [[nodiscard]] const Sums& sums() const { return sums_; }
@@ -196,8 +217,7 @@ class Replay {
     const std::size_t committed = decision.tokens.size();
     const double cost = costs_.pass(rows) + (asked ? costs_.draft(head.tokens) : 0);
     check(session.commit(planned.ticket));
-    if (asked) forecast.learn(std::min(head.tokens, coming.size()), std::min(right, head.tokens));
-    else forecast.learn(0, 0);
+    forecast.learn(asked ? std::min(head.tokens, coming.size()) : 0, std::min(right, head.tokens));
     rate_.add(committed, cost);
     sums_.tokens += static_cast<double>(committed);
     sums_.cost += cost;
@@ -218,7 +238,8 @@ class Replay {
     return sum;
   }
   /// Returns whether the head drafts in this pass, given the pass that would send the lookup's draft.
-  bool prefers_head(const HeadDraft& head, double expected, const Pass& lookup, TokenSpan coming, std::size_t right) const {
+  bool prefers_head(const HeadDraft& head, double expected, const Pass& lookup, TokenSpan coming,
+                    std::size_t right) const {
     if (mode_ == Mode::lookup) return false;
     if (mode_ == Mode::head) return true;
     const double rate = rate_();
@@ -244,12 +265,14 @@ class Replay {
   }
 
   /// Sets the head's draft: the recorded tokens as far as the head found them, then wrong ones.
-  void set_head(ExternalDrafter& drafter, const HeadForecast& forecast, std::size_t size, TokenSpan coming, std::size_t right) {
+  void set_head(ExternalDrafter& drafter, const HeadForecast& forecast, std::size_t size, TokenSpan coming,
+                std::size_t right) {
     constexpr Token wrong = -2;
     tokens_.assign(size, wrong);
     std::copy_n(coming.begin(), std::min(size, right), tokens_.begin());
     probabilities_.clear();
-    for (std::size_t depth = 0; depth < size; ++depth) probabilities_.push_back(static_cast<float>(forecast.rate(depth)));
+    for (std::size_t depth = 0; depth < size; ++depth)
+      probabilities_.push_back(static_cast<float>(forecast.rate(depth)));
     check(drafter.set({.tokens = tokens_, .probabilities = probabilities_}));
   }
 
@@ -276,7 +299,8 @@ void compare(const Options& options, const std::string& path) {
   std::vector<Request> requests = read_requests(path, options.limit);
   if (options.same_length) std::erase_if(requests, [](const Request& request) { return !request.same_length; });
   std::printf("\n%s: %zu requests\n", tools::printable(path).c_str(), requests.size());
-  std::printf("| %5s | %5s | %6s | %6s | %6s | %6s | %6s | %6s |\n", "S", "H", "lookup", "head", "choice", "tree", "oracle", "share");
+  std::printf("| %5s | %5s | %6s | %6s | %6s | %6s | %6s | %6s |\n", "S", "H", "lookup", "head", "choice", "tree",
+              "oracle", "share");
   std::printf("|------:|------:|-------:|-------:|-------:|-------:|-------:|-------:|\n");
   for (const double row : options.rows) {
     const Sums lookup = replay<OneDraft>(options, {.row = row}, Mode::lookup, requests);
@@ -285,10 +309,10 @@ void compare(const Options& options, const std::string& path) {
       (options.for_each_token ? costs.head_token : costs.head_pass) = cost;
       const auto speed = [&](Mode mode) { return replay<OneDraft>(options, costs, mode, requests).speed(); };
       const Sums choice = replay<OneDraft>(options, costs, Mode::choice, requests);
-      std::printf("| %5s | %5s | %6.2f | %6.2f | %6.2f | %6.2f | %6.2f | %5.0f%% |\n", tools::significant(row, 3).c_str(),
-                  tools::significant(cost, 3).c_str(), lookup.speed(), speed(Mode::head), choice.speed(),
-                  replay<OneTree>(options, costs, Mode::choice, requests).speed(), speed(Mode::oracle),
-                  100 * choice.head_passes / std::max(choice.passes, 1.0));
+      std::printf("| %5s | %5s | %6.2f | %6.2f | %6.2f | %6.2f | %6.2f | %5.0f%% |\n",
+                  tools::significant(row, 3).c_str(), tools::significant(cost, 3).c_str(), lookup.speed(),
+                  speed(Mode::head), choice.speed(), replay<OneTree>(options, costs, Mode::choice, requests).speed(),
+                  speed(Mode::oracle), 100 * choice.head_passes / std::max(choice.passes, 1.0));
       std::fflush(stdout);
     }
   }
