@@ -99,6 +99,11 @@ add_test(NAME sources.predicted COMMAND reprise-bench-predicted --max-nodes 8)
 add_test(NAME sources.predicted_bad_input COMMAND reprise-bench-predicted --no-such-option)
 set_tests_properties(sources.predicted_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "there is no option --no-such")
 
+# Also compares every replay with its recording. The requests are made up.
+add_test(NAME head.made_up COMMAND reprise-bench-head ${CMAKE_CURRENT_LIST_DIR}/bench_head/requests.jsonl)
+add_test(NAME head.bad_input COMMAND reprise-bench-head --row-cost -1 file)
+set_tests_properties(head.bad_input PROPERTIES PASS_REGULAR_EXPRESSION "needs numbers from 0 to 10")
+
 find_package(Python3 COMPONENTS Interpreter)
 
 # The scripts of bench/llama/setups.md, without models.
