@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole rounds through a Session with a free target: the cost of drafting itself per output token.
+// Whole rounds through a Session with a free target: the cost of drafting itself per output token. Recordings given as
+// arguments are decoded too.
 #include "reprise/loop/round.hpp"
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <numeric>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "index_bench.hpp"
@@ -16,6 +23,7 @@
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/speculator.hpp"
+#include "trace.hpp"
 
 namespace reprise::bench {
 namespace {
@@ -87,6 +95,82 @@ void rounds(benchmark::State& state, bool cold) {
   state.counters["bytes/token"] = static_cast<double>(session.memory_bytes()) / static_cast<double>(length);
 }
 
+/// The lowest time of each part of a run over all runs, because other programs may delay a part.
+class LowestTimes {
+ public:
+  void begin_run() { at_ = 0; }
+  void add(double seconds) {
+    if (at_ == lowest_.size()) lowest_.push_back(seconds);
+    lowest_[at_] = std::min(lowest_[at_], seconds);
+    ++at_;
+  }
+  [[nodiscard]] double sum() const { return std::accumulate(lowest_.begin(), lowest_.end(), 0.0); }
+
+ private:
+  std::vector<double> lowest_;
+  std::size_t at_ = 0;
+};
+
+/// Decodes recorded sessions, round by round. Prompts are not timed. A cold run flushes the caches before every 16th
+/// round, and times only these rounds.
+template <class Kind>
+void recorded(benchmark::State& state, const std::vector<replay::TraceSession>& sessions, bool cold,
+              const Capabilities& can) {
+  const Limits limits;
+  CacheFlush flush;
+  LowestTimes times;  // of turns, or of cold rounds
+  std::size_t passes = 0;
+  std::size_t timed = 0;
+  std::size_t decoded = 0;  // in the rounds that are timed
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  for (auto step : state) {
+    times.begin_run();
+    passes = timed = decoded = 0;
+    for (const replay::TraceSession& recording : sessions) {
+      auto session = Kind::make();
+      bool begun = false;
+      for (const replay::Turn& turn : recording.turns) {
+        if (turn.prompt.empty() || turn.output.empty()) break;
+        const auto fed = begun ? session.append(turn.prompt) : session.begin(turn.prompt, can);
+        if (!fed || !session.append(TokenSpan(turn.output).first(1), Origin::output))
+          return state.SkipWithError("a session cannot be decoded");
+        begun = true;
+        std::vector<Token> coming = turn.output;
+        coming.resize(coming.size() + 64);  // a draft may reach beyond the end
+        const std::size_t before = session.context().size() - 1;
+        const std::size_t end = before + turn.output.size();
+        auto begin = Clock::now();
+        while (session.context().size() < end) {
+          const std::size_t at = session.context().size();
+          const bool measured = !cold || passes % 16 == 0;
+          if (cold && measured) {
+            flush();
+            begin = Clock::now();
+          }
+          session.propose(limits);
+          const auto pass = session.plan();
+          const auto decision =
+              session.resolve(pass->ticket, testing::StreamPicks{TokenSpan(coming).subspan(at - before), pass->depths});
+          benchmark::DoNotOptimize(decision->keep);
+          static_cast<void>(session.commit(pass->ticket));
+          if (cold && measured) times.add(since(begin));
+          if (measured) ++timed, decoded += session.context().size() - at;
+          ++passes;
+        }
+        if (!cold) times.add(since(begin));
+        static_cast<void>(session.truncate(end));
+      }
+    }
+    state.SetIterationTime(times.sum());
+  }
+  state.counters["ns/token"] = times.sum() * 1e9 / static_cast<double>(decoded);
+  state.counters["ns/pass"] = times.sum() * 1e9 / static_cast<double>(timed);
+  state.counters["tokens/pass"] = static_cast<double>(decoded) / static_cast<double>(timed);
+}
+
 /// Time of begin() with a whole prompt.
 template <class Kind>
 void begin(benchmark::State& state) {
@@ -130,13 +214,48 @@ void register_kind(const std::string& name) {
   benchmark::RegisterBenchmark((name + "/propose/period_1").c_str(), propose<Kind>, Stream::period_1)->Arg(1 << 17);
 }
 
+/// The sessions of all files. Throws InputError.
+std::vector<replay::TraceSession> read_sessions(std::span<char*> files) {
+  std::vector<replay::TraceSession> sessions;
+  for (const char* file : files)
+    for (replay::TraceSession& session : replay::read_trace(file).sessions) sessions.push_back(std::move(session));
+  return sessions;
+}
+
+template <class Kind>
+void register_recorded(const std::string& name, const std::vector<replay::TraceSession>& sessions) {
+  for (const bool cold : {false, true})
+    for (const bool tree : {false, true}) {
+      const std::string title =
+          "recorded/" + name + (tree ? "/trees" : "/chains") + (cold ? "/round_cold" : "/round_warm");
+      benchmark::RegisterBenchmark(title.c_str(),
+                                   [&sessions, cold, tree](benchmark::State& state) {
+                                     recorded<Kind>(state, sessions, cold, tree ? trees() : Capabilities());
+                                   })
+          ->UseManualTime()
+          ->Iterations(cold ? 3 : 20)
+          ->Unit(benchmark::kMillisecond);
+    }
+}
+
 }  // namespace
 }  // namespace reprise::bench
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   namespace bench = reprise::bench;
+  benchmark::Initialize(&argc, argv);
+  std::vector<reprise::replay::TraceSession> sessions;
+  try {
+    sessions = bench::read_sessions(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+  if (!sessions.empty()) {
+    bench::register_recorded<bench::Speculating<0>>("speculator_0", sessions);
+    bench::register_recorded<bench::Speculating<20>>("speculator_0.02", sessions);
+    bench::register_recorded<bench::Speculating<300>>("speculator_0.3", sessions);
+  }
   bench::register_kind<bench::Plain>("none");
   bench::register_kind<bench::Speculating<0>>("speculator_0");
   bench::register_kind<bench::Speculating<20>>("speculator_0.02");
