@@ -134,8 +134,8 @@ Buffer<std::byte> read_snapshot(const Options& options) {
 
 /// Writes the page about a replay. Returns the exit status.
 int deliver_page(const Options& options, const Surroundings& surroundings, PageCollector& collector,
-                 const Vocabulary& words, tools::Progress& progress) {
-  PageData page = collector.finish(progress);
+                 std::span<const DatastoreRef> stores, const Vocabulary& words, tools::Progress& progress) {
+  PageData page = collector.finish(stores, progress);
   page.part = options.part;
   std::ostringstream text;
   write_page(text, page, words);
@@ -289,7 +289,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
           surroundings.table);
   });
   int status = std::max(delivered, report_faults(rows, surroundings.error));
-  if (page) status = std::max(status, deliver_page(options, surroundings, *page, words, progress));
+  if (page) status = std::max(status, deliver_page(options, surroundings, *page, corpora.stores(), words, progress));
   if (options.snapshot_out.empty()) return status;
   if (status == exit_done) return deliver_snapshot(options, left, surroundings.error);
   surroundings.error << "reprise-replay: " << tools::printable(options.snapshot_out)
