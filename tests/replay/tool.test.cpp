@@ -410,7 +410,7 @@ TEST_F(Tool, HelpsAndLists) {
                               HasSubstr("rolling_hash | suffix_array | naive"), HasSubstr("linear:S"),
                               HasSubstr("FILE.json"), HasSubstr("(the default)")));
   std::istringstream lines(list.out);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
 
 TEST_F(Tool, FindsTheBundledTraces) {
