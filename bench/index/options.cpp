@@ -21,8 +21,9 @@ using tools::whole;
 using tools::word;
 
 constexpr std::string_view purpose =
-    R"(Builds a corpus from recorded text: a file with the tokens of many documents and an index of all places where any
-tokens occur. Drafters of any number of processes read it in place. docs/formats.md describes the file.
+    R"(Builds a corpus from recorded text: a file with the tokens of many documents and an index of all
+places where any tokens occur. Drafters of any number of processes read it in place.
+docs/formats.md describes the file.
 
 usage: reprise-index COMMAND [OPTION]... FILE...
 
@@ -38,21 +39,23 @@ reprise-index COMMAND --help lists the options of a command.
 )";
 
 constexpr std::string_view build_purpose =
-    R"(Makes a corpus from documents. The file depends on the documents and their order alone, and appears under its name
-when it is complete.
+    R"(Makes a corpus from documents. The file depends on the documents and their order alone, and appears
+under its name when it is complete.
 
 usage: reprise-index build --output FILE [OPTION]... INPUT...
 
   INPUT                 a file, or a folder with files:
                           *.jsonl      a trace; each session is a document, named by its id
-                          *.u16 *.u32  token ids, lowest byte first; the file is a document, named by its path
+                          *.u16 *.u32  token ids, lowest byte first; the file is a document, named
+                                       by its path
                           a snapshot   of a history; each run is a document, PATH#SEQUENCE
-                          other files  text, if there is a --tokenizer; the file is a document, named by its path
+                          other files  text, if there is a --tokenizer; the file is a document,
+                                       named by its path
 )";
 
 constexpr std::string_view merge_purpose =
-    R"(Makes one corpus from several with the same vocabulary and the same tokenizer. The result is the file that a build
-from all their documents gives, in the order of the arguments.
+    R"(Makes one corpus from several with the same vocabulary and the same tokenizer. The result is the
+file that a build from all their documents gives, in the order of the arguments.
 
 usage: reprise-index merge --output FILE [OPTION]... CORPUS...
 
@@ -66,22 +69,24 @@ usage: reprise-index info [OPTION]... CORPUS
 )";
 
 constexpr std::string_view verify_purpose =
-    R"(Reads the whole of a corpus and checks it: checksums, ids, and the order of the index. Prints the first fault.
+    R"(Reads the whole of a corpus and checks it: checksums, ids, and the order of the index. Prints the
+first fault.
 
 usage: reprise-index verify [OPTION]... CORPUS
 
 )";
 
 constexpr std::string_view query_purpose =
-    R"(Finds the longest end of a context that occurs in a corpus. Prints how often it occurs, and the tokens that follow
-it with their counts, the most frequent first.
+    R"(Finds the longest end of a context that occurs in a corpus. Prints how often it occurs, and the
+tokens that follow it with their counts, the most frequent first.
 
 usage: reprise-index query --tokens "1 2 3" [OPTION]... CORPUS
 
 )";
 
 constexpr std::string_view notes = R"(
-exit status: 0 done; 1 the corpus is damaged or could not be written; 2 an argument or input cannot be used.
+exit status: 0 done; 1 the corpus is damaged or could not be written; 2 an argument or input cannot
+be used.
 )";
 
 constexpr std::string_view a_number = "a whole number";
@@ -116,24 +121,26 @@ tools::ReadValue fingerprint(std::optional<std::uint64_t>& into) {
 std::vector<Option> output_rows(Options& o) {
   return {{"--output", "FILE", "the corpus to write; an existing file is replaced at the end", text(o.output)},
           {"--exclude", "FILE",
-           "leaves out the documents that FILE names, one a line: the name, or the id (see info\n"
-           "--names)",
+           "leaves out the documents that FILE names, one a line: the name, or the id\n"
+           "(see info --names)",
            text(o.exclude)}};
 }
 
 std::vector<Option> build_rows(Options& o) {
   std::vector<Option> rows = {
       {"--vocabulary", "N",
-       "ids of the model's tokenizer; all ids must be below (default: the largest id decides, so the\n"
-       "inputs are read twice)",
+       "ids of the model's tokenizer; all ids must be below (default: the largest id\n"
+       "decides, so the inputs are read twice)",
        whole(o.vocabulary, 1, std::numeric_limits<std::int32_t>::max(), a_number)},
       {"--fingerprint", "N",
-       "number of the tokenizer, decimal or after 0x; readers refuse a corpus with another one\n"
-       "(default: that of the snapshots, or 0)",
+       "number of the tokenizer, decimal or after 0x; readers refuse a corpus with\n"
+       "another one (default: that of the snapshots, or 0)",
        fingerprint(o.fingerprint)},
       {"--tokenizer", "COMMAND", "command that reads a text on standard input and prints its token ids",
        text(o.tokenizer)},
-      {"--memory", "BYTES", "most memory for the sort, such as 500M (default 2G); more memory means fewer passes",
+      {"--memory", "BYTES",
+       "most memory for the sort, such as 500M (default 2G); more memory means\n"
+       "fewer passes",
        bytes(o.memory)},
       {"--threads", "N", "threads of the sort (default: one for each core)", whole(o.threads, 1, 1024, a_number)}};
   const std::vector<Option> output = output_rows(o);

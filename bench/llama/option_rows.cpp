@@ -31,8 +31,9 @@ INPUT, one of:
 
 constexpr std::string_view exit_notes = R"(  --help, --version
 
-exit status: 0 done; 1 the engine failed; 2 an input cannot be used. --compare: 0 all texts are identical; 3 some texts
-differ, each first at a near tie; 4 a text is wrong. --sequences: the same, and 130 after an interrupt.
+exit status: 0 done; 1 the engine failed; 2 an input cannot be used. --compare: 0 all texts are
+identical; 3 some texts differ, each first at a near tie; 4 a text is wrong. --sequences: the same,
+and 130 after an interrupt.
 )";
 
 constexpr std::string_view a_whole_number = "a whole number";
@@ -54,34 +55,36 @@ tools::ReadValue fingerprint(std::optional<std::uint64_t>& into) {
 }
 
 std::vector<Option> input_rows(Options& o) {
-  return {
-      {"--prompt", "TEXT", "one turn", text(o.inputs.prompt)},
-      {.name = "--prompts",
-       .value = "FILE...",
-       .help = "sessions, one JSON object a line: {\"id\", \"category\", \"turns\": [\"text\", ...]};\n"
-               "optional: \"system\": \"text\", and \"draft\": false (nothing is drafted for this session)",
-       .read = texts(o.inputs.prompts),
-       .repeats = true,
-       .list = true},
-      {.name = "--trace",
-       .value = "FILE...",
-       .help = "recorded token traces; each turn generates as many tokens as were recorded",
-       .read = texts(o.inputs.traces),
-       .repeats = true,
-       .list = true},
-      {"", "", "\n"},
-      {.name = "--raw",
-       .value = "",
-       .help = "use the text unchanged, without the model's chat template",
-       .read = flag(o.inputs.raw),
-       .repeats = true},
-      {"--max-tokens", "N", "tokens of each answer (default 256)",
-       whole(o.inputs.max_tokens, 1, 1 << 20, a_whole_number)},
-      {"--limit", "N", "the first N sessions of each file",
-       whole(o.inputs.limit, 1, std::uint64_t{1} << 40, a_whole_number)},
-      {"--part", "PART", "all (default), or one half of the sessions, a or b, by a hash of the id as in reprise-replay",
-       word<replay::TracePart>(
-           o.part, {{"all", replay::TracePart::all}, {"a", replay::TracePart::a}, {"b", replay::TracePart::b}})}};
+  return {{"--prompt", "TEXT", "one turn", text(o.inputs.prompt)},
+          {.name = "--prompts",
+           .value = "FILE...",
+           .help = "sessions, one JSON object a line: {\"id\", \"category\", \"turns\":\n"
+                   "[\"text\", ...]}; optional: \"system\": \"text\", and \"draft\": false\n"
+                   "(nothing is drafted for this session)",
+           .read = texts(o.inputs.prompts),
+           .repeats = true,
+           .list = true},
+          {.name = "--trace",
+           .value = "FILE...",
+           .help = "recorded token traces; each turn generates as many tokens as were recorded",
+           .read = texts(o.inputs.traces),
+           .repeats = true,
+           .list = true},
+          {"", "", "\n"},
+          {.name = "--raw",
+           .value = "",
+           .help = "use the text unchanged, without the model's chat template",
+           .read = flag(o.inputs.raw),
+           .repeats = true},
+          {"--max-tokens", "N", "tokens of each answer (default 256)",
+           whole(o.inputs.max_tokens, 1, 1 << 20, a_whole_number)},
+          {"--limit", "N", "the first N sessions of each file",
+           whole(o.inputs.limit, 1, std::uint64_t{1} << 40, a_whole_number)},
+          {"--part", "PART",
+           "all (default), or one half of the sessions, a or b, by a hash of the id as\n"
+           "in reprise-replay",
+           word<replay::TracePart>(
+               o.part, {{"all", replay::TracePart::all}, {"a", replay::TracePart::a}, {"b", replay::TracePart::b}})}};
 }
 
 std::vector<Option> engine_rows(Options& o) {
@@ -103,7 +106,8 @@ std::vector<Option> engine_rows(Options& o) {
           {"--seed", "N", "", whole(o.sampling.seed, 0, 0xFFFFFFFE, a_whole_number)},
           {.name = "--grammar",
            .value = "FILE",
-           .help = "answers follow this grammar (GBNF, as of llama.cpp). Only the first turn of each session runs",
+           .help = "answers follow this grammar (GBNF, as of llama.cpp). Only the first turn of\n"
+                   "each session runs",
            .read = text(o.grammar)}};
 }
 
@@ -111,12 +115,13 @@ std::vector<Option> drafting_rows(Options& o) {
   return {{"", "", "\ndrafting:\n"},
           {.name = "--strategy",
            .value = "SPEC",
-           .help = "as in reprise-replay: name[:key=value,...]; none: plain decoding. (default ngram)",
+           .help = "as in reprise-replay: name[:key=value,...]; none: plain decoding\n"
+                   "(default ngram)",
            .read = texts(o.strategies),
            .repeats = true},
           {"--cost", "COST",
-           "cost of passes, by which control cuts the drafts of strategies with learned probabilities;\n"
-           "drafts of other strategies are sent whole.\n"
+           "cost of passes, by which control cuts the drafts of strategies with learned\n"
+           "probabilities; drafts of other strategies are sent whole.\n"
            "  learned     (default) learned from pass times\n"
            "  linear:S    1 + S x drafted tokens\n"
            "  FILE.json   a measured curve",
@@ -127,8 +132,9 @@ std::vector<Option> memory_rows(Options& o) {
   return {{"--memory", "KEPT",
            "the state that a session leaves to the next ones, for each --strategy apart.\n"
            "  session     (default) nothing\n"
-           "  past        its tokens, or the tables that the strategy has learned; strategies without a\n"
-           "              memory (see --list of reprise-replay) run as before",
+           "  past        its tokens, or the tables that the strategy has learned;\n"
+           "              strategies without a memory (see --list of reprise-replay) run\n"
+           "              as before",
            word<replay::Kept>(o.kept, {{"session", replay::Kept::session}, {"past", replay::Kept::past}})},
           {.name = "--snapshot-in",
            .value = "FILE",
@@ -137,14 +143,15 @@ std::vector<Option> memory_rows(Options& o) {
            .indent = 4},
           {.name = "--snapshot-out",
            .value = "FILE",
-           .help = "saves the memory of the only strategy at the end: tokens, calibration, next-token counts and\n"
-                   "ranked rows (docs/formats.md)",
+           .help = "saves the memory of the only strategy at the end: tokens, calibration,\n"
+                   "next-token counts and ranked rows (docs/formats.md)",
            .read = text(o.snapshot_out),
            .indent = 4},
           {.name = "--fingerprint",
            .value = "N",
-           .help = "fingerprint of the tokenizer in these files; a file with another one is refused (default:\n"
-                   "computed from the model's vocabulary; reprise-replay uses 0)",
+           .help = "fingerprint of the tokenizer in these files; a file with another one is\n"
+                   "refused (default: computed from the model's vocabulary;\n"
+                   "reprise-replay uses 0)",
            .read = fingerprint(o.fingerprint),
            .indent = 4}};
 }
@@ -153,9 +160,9 @@ std::vector<Option> comparison_rows(Options& o) {
   return {{"", "", "\nother tasks:\n"},
           {.name = "--compare",
            .value = "",
-           .help = "runs every session without drafting and with each --strategy (may be given several times), in\n"
-                   "turn, and prints both speeds and whether the text is the same; with a given --cost, also\n"
-                   "the speedup under that curve",
+           .help = "runs every session without drafting and with each --strategy (may be given\n"
+                   "several times), in turn, and prints both speeds and whether the text is the\n"
+                   "same; with a given --cost, also the speedup under that curve",
            .read = flag(o.compare),
            .repeats = true},
           {.name = "--repeat",
@@ -165,50 +172,56 @@ std::vector<Option> comparison_rows(Options& o) {
            .indent = 4},
           {.name = "--warm",
            .value = "",
-           .help = "with --memory past and --part: the sessions of the other half run first and fill the memories;\n"
-                   "they are not in the results",
+           .help = "with --memory past and --part: the sessions of the other half run first and\n"
+                   "fill the memories; they are not in the results",
            .read = flag(o.warm),
            .indent = 4},
           {.name = "--again",
            .value = "N",
-           .help = "runs N of the sessions, evenly chosen, once more at the end: a category 'repeated', which is\n"
-                   "not in the sum of all",
+           .help = "runs N of the sessions, evenly chosen, once more at the end: a category\n"
+                   "'repeated', which is not in the sum of all",
            .read = whole(o.again, 1, 1'000'000, a_whole_number),
            .indent = 4},
           {.name = "--epsilon",
            .value = "E",
-           .help = "a difference is a near tie if logits shifted by up to E explain it (default 0.05)",
+           .help = "a difference is a near tie if logits shifted by up to E explain it\n"
+                   "(default 0.05)",
            .read = real(o.epsilon, 0, 10, "of logits, from 0 to 10"),
            .indent = 4},
           {.name = "--picks",
            .value = "SOURCE",
            .help = "the tokens that are committed.\n"
                    "  target      (default) those that the model picks\n"
-                   "  recorded    those of the --trace, as if the model had picked them. The model still runs all\n"
-                   "              passes and shows its likeliest tokens. All strategies commit the same text",
+                   "  recorded    those of the --trace, as if the model had picked them. The\n"
+                   "              model still runs all passes and shows its likeliest tokens.\n"
+                   "              All strategies commit the same text",
            .read = word<PickSource>(o.picks, {{"target", PickSource::target}, {"recorded", PickSource::recorded}}),
            .indent = 4},
           {.name = "--prompt-rows",
            .value = "",
-           .help = "also shows strategies the likeliest tokens after each token of a prompt; racer always gets them.\n"
-                   "The prefill takes longer, because it computes the logits of all tokens",
+           .help = "also shows strategies the likeliest tokens after each token of a prompt;\n"
+                   "racer always gets them. The prefill takes longer, because it computes the\n"
+                   "logits of all tokens",
            .read = flag(o.prompt_rows),
            .indent = 4},
           {.name = "--cost-model",
            .value = "CURVE",
-           .help = "also print the speedup that a replay of the same tokens predicts under this curve",
+           .help = "also print the speedup that a replay of the same tokens predicts under this\n"
+                   "curve",
            .read = text(o.cost_model),
            .indent = 4}};
 }
 
 std::vector<Option> batch_rows(Options& o) {
   return {{"--sequences", "N,...",
-           "decodes up to N sessions at once, in shared passes, for each N, with each of the --rules;\n"
-           "compares every text with the session decoded alone. --repeat and --epsilon as above",
+           "decodes up to N sessions at once, in shared passes, for each N, with each of\n"
+           "the --rules; compares every text with the session decoded alone. --repeat\n"
+           "and --epsilon as above",
            whole_numbers(o.sequences, 64)},
           {.name = "--rules",
            .value = "RULE,...",
-           .help = "the number of tokens that each sequence drafts (default: all of these, told only with --cost).\n"
+           .help = "the number of tokens that each sequence drafts (default: all of these, told\n"
+                   "only with --cost).\n"
                    "  plain       none\n"
                    "  told        BatchPlanner with the curve of --cost\n"
                    "  learned     BatchPlanner that learns from the times of whole passes\n"
@@ -223,8 +236,9 @@ std::vector<Option> batch_rows(Options& o) {
            .indent = 4},
           {.name = "--cache",
            .value = "KIND",
-           .help = "unified: one cache for all sequences, of --context tokens (default). separate: one cache for\n"
-                   "each, of --context / N tokens (the default of --profile)",
+           .help = "unified: one cache for all sequences, of --context tokens (default).\n"
+                   "separate: one cache for each, of --context / N tokens (the default of\n"
+                   "--profile)",
            .read = word<bool>(o.engine.unified, {{"unified", true}, {"separate", false}}),
            .indent = 4}};
 }
@@ -234,10 +248,13 @@ std::vector<Option> result_rows(Options& o) {
            text(o.record)},
           {.name = "--top-k",
            .value = "N",
-           .help = "also records the N likeliest tokens (1 to 1024) at the row that picked each output token",
+           .help = "also records the N likeliest tokens (1 to 1024) at the row that picked each\n"
+                   "output token",
            .read = whole(o.record_top_k, 1, 1024, a_whole_number),
            .indent = 4},
-          {"--profile", "FILE", "measures the cost of passes by their rows and writes a curve file; takes no INPUT",
+          {"--profile", "FILE",
+           "measures the cost of passes by their rows and writes a curve file;\n"
+           "takes no INPUT",
            text(o.profile)},
           {.name = "--contexts",
            .value = "N,...",
@@ -252,13 +269,14 @@ std::vector<Option> result_rows(Options& o) {
            .indent = 4},
           {.name = "--pass-times",
            .value = "N",
-           .help = "runs N passes of each shape instead of 9, and also writes each time of passes of one\n"
-                   "sequence, for reprise-replay --pass-times FILE",
+           .help = "runs N passes of each shape instead of 9, and also writes each time of\n"
+                   "passes of one sequence, for reprise-replay --pass-times FILE",
            .read = whole(o.pass_times, 7, 100'000, a_whole_number),
            .indent = 4},
           {.name = "--flips",
            .value = "",
-           .help = "counts how often the likeliest token depends on the number of rows of a pass; needs --trace",
+           .help = "counts how often the likeliest token depends on the number of rows of a\n"
+                   "pass; needs --trace",
            .read = flag(o.flips),
            .repeats = true},
           {"", "", "\n"},

@@ -65,6 +65,10 @@ class Adviser {
                                 stores_);
     const ControlSpec controls[] = {{ControlKind::cost, 0}};
     Assignment one = assignment_;
+    one.by_category = false;
+    one.ceiling = false;
+    one.snapshot_in = {};
+    one.snapshot_out = nullptr;
     one.runs = runs;
     one.controls = controls;
     one.settings.trees = settings.trees;
@@ -90,9 +94,10 @@ class Adviser {
                 sum(result.costs).speedup(),
                 change(present_.costs, result.costs),
                 result.memory_bytes,
+                result.memory_bytes - std::min(result.memory_bytes, present_.memory_bytes),
                 false};
     // A setting that stays slower than plain decoding is not advised.
-    tried.chosen = tried.change.pays() && tried.speedup > 1 && !settings.graph_widths;
+    tried.chosen = tried.change.pays(tried.added_bytes) && tried.speedup > 1 && !settings.graph_widths;
     if (tried.chosen) {
       // Only the last choice of a question counts.
       for (Tried& other : advice_.tried)

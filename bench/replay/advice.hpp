@@ -20,10 +20,17 @@ namespace reprise::replay {
 struct Change {
   double ratio = 1;                       ///< 1: as fast as before
   std::optional<Interval> interval = {};  ///< nullopt: too few sessions
-  /// The change is faster, beyond noise, and by enough to be worth a setting.
-  [[nodiscard]] bool pays() const { return interval && interval->low > 1 && ratio >= 1 + least_gain; }
+  /// The change is faster, beyond noise, and by enough to be worth a setting and the memory that it adds.
+  [[nodiscard]] bool pays(std::uint64_t added_bytes = 0) const {
+    return interval && interval->low > 1 && ratio >= 1 + least_gain(added_bytes);
+  }
 
-  static constexpr double least_gain = 0.005;  ///< half a percent
+  /// The gain that is worth a setting that adds this much memory: 0.005, and 0.0005 for each MiB. A MiB is 0.05% of
+  /// 2 GiB, which a small quantised model takes with its cache: such an engine gets at least as large a share of speed
+  /// as it gives of memory.
+  static constexpr double least_gain(std::uint64_t added_bytes = 0) {
+    return 0.005 + 0.0005 * static_cast<double>(added_bytes) / (1 << 20);
+  }
 };
 
 /// Compares two replays of the same sessions. The interval holds 99%: about ten changes are judged for one advice, so
@@ -64,6 +71,7 @@ struct Tried {
   double speedup = 0;
   Change change;                   ///< against the choice before this question
   std::uint64_t memory_bytes = 0;  ///< of the state kept between sessions, at the end
+  std::uint64_t added_bytes = 0;   ///< of it, beyond that of the choice before this question
   bool chosen = false;
 };
 
@@ -83,13 +91,13 @@ struct Advice {
   [[nodiscard]] bool leave_as_is() const { return settings == AdvisedSettings(); }
 };
 
-/// Replays the traces of `assignment` with one setting changed at a time, and keeps each change that pays and is faster
-/// than plain decoding. `assignment`
-/// has one curve; its runs and controls are not used. `stores`: datastores that every drafter reads.
+/// Replays the traces of `assignment` with one setting changed at a time, and keeps each change that pays for the
+/// memory that it adds and is faster than plain decoding. `assignment` has one curve; its runs, controls, snapshots and
+/// observer are not used. `stores`: datastores that every drafter reads.
 ///
 /// Questions, in this order: trees or chains, a history and its bytes, the drafter, the most drafted nodes, few widths
-/// of passes. A larger history must pay against a smaller one. Widths are never advised: their line says what they
-/// would cost an engine that captures graphs.
+/// of passes. A larger history must pay against a smaller one, for the memory that it adds to it. Widths are never
+/// advised: their line says what they would cost an engine that captures graphs.
 ///
 /// Cost: twelve replays. Throws InputError as replay_all() does.
 Advice advise(const Assignment& assignment, std::span<const DatastoreRef> stores, tools::Progress& progress);
@@ -105,5 +113,16 @@ struct AdviceReport {
 void write_table(std::ostream& out, const AdviceReport& report);
 /// Writes the advised settings as C++ to paste.
 void write_code(std::ostream& out, const AdviceReport& report);
+/// Writes the advice in one or two sentences, with a newline at the end of each.
+void write_summary(std::ostream& out, const Advice& advice);
+
+/// The cells of a line of the table.
+struct TriedText {
+  std::string change;    ///< "+5.1%"
+  std::string interval;  ///< "+4.2% to +6.0%"; empty: too few sessions
+  std::string memory;    ///< "9.0 MiB"; empty: none
+  std::string verdict;   ///< "use it"
+};
+TriedText text_of(const Tried& tried, const Advice& advice);
 
 }  // namespace reprise::replay

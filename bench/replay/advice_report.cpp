@@ -33,6 +33,7 @@ std::string verdict(const Tried& tried, const Advice& advice) {
   if (tried.settings.graph_widths) return "only if your engine captures graphs";
   if (tried.chosen) return "use it";
   if (!tried.change.pays()) return "leave it";
+  if (!tried.change.pays(tried.added_bytes)) return "too little for its memory";
   const bool larger = std::any_of(advice.tried.begin(), advice.tried.end(),
                                   [&](const Tried& other) { return other.question == tried.question && other.chosen; });
   return larger ? "a later one is better" : "leave it";
@@ -40,6 +41,13 @@ std::string verdict(const Tried& tried, const Advice& advice) {
 
 std::string bytes_text(std::uint64_t bytes) {
   return bytes == 0 ? "" : tools::decimal(static_cast<double>(bytes) / (1 << 20), 1) + " MiB";
+}
+
+}  // namespace
+
+TriedText text_of(const Tried& tried, const Advice& advice) {
+  return {percent(tried.change.ratio), interval_text(tried.change), bytes_text(tried.memory_bytes),
+          verdict(tried, advice)};
 }
 
 void write_summary(std::ostream& out, const Advice& advice) {
@@ -50,17 +58,22 @@ void write_summary(std::ostream& out, const Advice& advice) {
   }
   if (advice.leave_as_is()) {
     const bool slow = std::any_of(advice.tried.begin(), advice.tried.end(), [](const Tried& tried) {
-      return tried.change.pays() && !tried.settings.graph_widths;
+      return tried.change.pays(tried.added_bytes) && !tried.settings.graph_widths;
     });
     if (slow)
       out << "Leave the settings as they are: none of them makes drafting faster than plain decoding here.\n";
     else
-      out << "Leave the settings as they are: no change gave " << percent(1 + Change::least_gain)
-          << " or more, beyond noise.\n";
+      out << "Leave the settings as they are: no change gave " << percent(1 + Change::least_gain())
+          << " or more, beyond noise, and enough for the memory that it adds.\n";
   } else {
-    out << "Together: " << tools::decimal(advice.speedup, 3) << " times as fast as plain decoding, "
-        << percent(advice.against_default.ratio)
-        << " against the defaults (99%: " << interval_text(advice.against_default) << ")";
+    std::string chosen;
+    for (const Tried& tried : advice.tried)
+      if (tried.chosen)
+        chosen += (chosen.empty() ? "" : ", ") + (tried.question == tried.setting ? "" : tried.question + " ") +
+                  tried.setting;
+    out << "Use: " << chosen << ".\nTogether: " << tools::decimal(advice.speedup, 3)
+        << " times as fast as plain decoding, " << percent(advice.against_default.ratio)
+        << " against the defaults\n(99%: " << interval_text(advice.against_default) << ")";
     if (advice.memory_bytes != 0) out << ", with " << bytes_text(advice.memory_bytes) << " for all sessions of a trace";
     out << ".\n";
   }
@@ -68,8 +81,6 @@ void write_summary(std::ostream& out, const Advice& advice) {
     out << "The defaults are slower than plain decoding here. Check the curve; the loss of a drafter is bounded "
            "(docs/choosing.md).\n";
 }
-
-}  // namespace
 
 void write_code(std::ostream& out, const AdviceReport& report) {
   const AdvisedSettings& settings = report.advice.settings;
@@ -118,20 +129,25 @@ void write_table(std::ostream& out, const AdviceReport& report) {
   out << "Advice for " << tools::grouped(advice.sessions) << (advice.sessions == 1 ? " session, " : " sessions, ")
       << tools::grouped(advice.tokens) << " tokens, under " << tools::printable(report.curve.spec())
       << (report.part == TracePart::all ? "" : ", part " + std::string(name(report.part))) << "\n\n"
-      << "The defaults (chains, no history): " << tools::decimal(advice.default_speedup, 3)
-      << " times as fast as plain decoding" << times(advice.against_plain) << "\n\n";
+      << "The defaults (chains, " << (report.top_k ? "rankings of accepted tokens" : "no rankings")
+      << ", no history): " << tools::decimal(advice.default_speedup, 3) << " times as fast as plain decoding"
+      << times(advice.against_plain) << "\n\n";
   const tools::Table table(out, {{12, tools::Align::left}, {20, tools::Align::left}, {8}, {9}, {21}, {11}});
   table.line({"", "", "", "", "99%", ""});
   table.line({"question", "setting", "speedup", "change", "interval", "memory"}, "   verdict");
   const std::string* question = nullptr;
   for (const Tried& tried : advice.tried) {
     const bool same = question != nullptr && *question == tried.question;
-    table.line({same ? "" : tried.question, tried.setting, tools::decimal(tried.speedup, 3),
-                percent(tried.change.ratio), interval_text(tried.change), bytes_text(tried.memory_bytes)},
-               "   " + verdict(tried, advice));
+    const TriedText text = text_of(tried, advice);
+    table.line({same ? "" : tried.question, tried.setting, tools::decimal(tried.speedup, 3), text.change, text.interval,
+                text.memory},
+               "   " + text.verdict);
     question = &tried.question;
   }
-  out << "\nEach change is relative to the settings chosen above it.\n";
+  out << "\nEach change is relative to the settings chosen above it. A change must gain "
+      << tools::decimal(100 * Change::least_gain(), 1) << "%, and\n"
+      << tools::decimal(100 * (Change::least_gain(1 << 20) - Change::least_gain()), 2)
+      << "% more for each MiB of memory that it adds.\n";
   write_summary(out, advice);
   out << "\n";
   write_code(out, report);

@@ -33,16 +33,17 @@ usage: reprise-replay [OPTION]... [TRACE]...
 
 constexpr std::string_view notes = R"(  --help, --version
 
-Results: tokens (all output tokens except the first of each turn), passes, drafted, accepted; MAT = tokens / passes;
-acceptance rate = accepted / drafted; drafting time in ns per output token (begin, observe, propose and feedback; each
-call includes 20 to 25 ns for reading the clock) and per propose; time in control likewise; largest memory held in a
-session, and size of the state kept between sessions; speedup = tokens / summed cost of the passes, drafting time not
-charged; worst loss = largest cost, in passes without a draft, of up to 1,000 passes in a row of a session, beyond the
-tokens they committed; calibration error = mean distance between the claimed and the observed probability of a drafted
-token whose parent was right, in 20 bins.
+Results: tokens (all output tokens except the first of each turn), passes, drafted, accepted;
+MAT = tokens / passes; acceptance rate = accepted / drafted; drafting time in ns per output token
+(begin, observe, propose and feedback; each call includes 20 to 25 ns for reading the clock) and per
+propose; time in control likewise; largest memory held in a session, and size of the state kept
+between sessions; speedup = tokens / summed cost of the passes, drafting time not charged; worst
+loss = largest cost, in passes without a draft, of up to 1,000 passes in a row of a session, beyond
+the tokens they committed; calibration error = mean distance between the claimed and the observed
+probability of a drafted token whose parent was right, in 20 bins.
 
-exit status: 0 done; 1 an output differed from its recording or results could not be written; 2 an argument,
-trace, curve or snapshot cannot be used.
+exit status: 0 done; 1 an output differed from its recording or results could not be written;
+2 an argument, trace, curve or snapshot cannot be used.
 )";
 
 /// Values with their names in --help and in results.
@@ -62,8 +63,9 @@ tools::ReadValue fingerprint(std::uint64_t& into) {
 std::vector<Option> drafting_rows(Options& o) {
   return {{.name = "--strategy",
            .value = "SPEC",
-           .help = "name[:key=value,...], as in ngram:index=rolling_hash,max_ngram=16 or vllm:min=2,max=5,k=5;\n"
-                   "a value may be a range, k=0..15: one run each. May be given several times.\n"
+           .help = "name[:key=value,...], as in ngram:index=rolling_hash,max_ngram=16 or\n"
+                   "vllm:min=2,max=5,k=5; a value may be a range, k=0..15: one run each. May be\n"
+                   "given several times.\n"
                    "default: ngram, as the library recommends",
            .read = texts(o.strategies),
            .repeats = true},
@@ -73,9 +75,10 @@ std::vector<Option> drafting_rows(Options& o) {
                    "  cost      the part that pays under the curve; one replay per curve\n"
                    "  all       all of it\n"
                    "  best:K    always its K best tokens; or a range, best:0..32: one run each\n"
-                   "  hindsight as far into the draft as the recording agrees: more than any control can know\n"
-                   "  auto      (default) cost for strategies that learn their probabilities (see --list),\n"
-                   "            all for the others",
+                   "  hindsight as far into the draft as the recording agrees: more than any\n"
+                   "            control can know\n"
+                   "  auto      (default) cost for strategies that learn their probabilities\n"
+                   "            (see --list), all for the others",
            .read =
                [&o](const auto&, const auto& value) {
                  for (const ControlSpec& spec : parse_control(value)) o.controls.push_back(spec);
@@ -87,64 +90,74 @@ std::vector<Option> drafting_rows(Options& o) {
 std::vector<Option> cost_rows(Options& o) {
   return {{.name = "--cost",
            .value = "CURVE",
-           .help = "time of a pass by its shape, relative to a pass without a draft: linear:S (1 + S x drafted),\n"
-                   "or FILE.json (measured times; step-8.json and moe.json are bundled). May be given several\n"
-                   "times. default: linear:0 linear:0.005 linear:0.02 linear:0.05 linear:0.1 linear:0.3",
+           .help = "time of a pass by its shape, relative to a pass without a draft: linear:S\n"
+                   "(1 + S x drafted), or FILE.json (measured times; step-8.json and moe.json\n"
+                   "are bundled). May be given several times.\n"
+                   "default: linear:0 linear:0.005 linear:0.02 linear:0.05 linear:0.1 linear:0.3",
            .read = texts(o.costs),
            .repeats = true},
           {.name = "--pass-times",
            .value = "FILE",
-           .help = "a recording of pass times of a real engine (docs/formats.md). Its medians are a further curve.\n"
-                   "With --cost-known learned or carried, times are drawn from it instead of simulated. May be\n"
-                   "given several times; without --cost, only these curves are used",
+           .help = "a recording of pass times of a real engine (docs/formats.md). Its medians\n"
+                   "are a further curve. With --cost-known learned or carried, times are drawn\n"
+                   "from it instead of simulated. May be given several times; without --cost,\n"
+                   "only these curves are used",
            .read = texts(o.pass_times),
            .repeats = true},
           {.name = "--cost-known",
            .value = "HOW",
            .help = "how control knows the curve:\n"
                    "  told      (default) it receives the curve\n"
-                   "  learned   from pass times only, starting again in each session. The times are\n"
-                   "            simulated, 10 ms for a plain pass, and noisy\n"
-                   "  carried   the same, but knowledge is kept from session to session, as in one engine;\n"
-                   "            these sessions are replayed one after the other\n"
+                   "  learned   from pass times only, starting again in each session. The times\n"
+                   "            are simulated, 10 ms for a plain pass, and noisy\n"
+                   "  carried   the same, but knowledge is kept from session to session, as in\n"
+                   "            one engine; these sessions are replayed one after the other\n"
                    "  assumed   neither the curve nor times: it drafts by --cost-prior",
            .read = word(o.settings.cost_known,
                         named(CostKnown::told, CostKnown::learned, CostKnown::carried, CostKnown::assumed)),
            .wanted = "told, learned, carried or assumed"},
           {"--cost-prior", "PRIOR",
-           "the costs that control assumes before it has pass times: gpu-batch-1, cpu-quantised, or a curve\n"
-           "as for --cost, at a context of 0 tokens. default: none; a drafted token is assumed to cost 5%",
+           "the costs that control assumes before it has pass times: gpu-batch-1,\n"
+           "cpu-quantised, or a curve as for --cost, at a context of 0 tokens. default:\n"
+           "none; a drafted token is assumed to cost 5%",
            text(o.settings.cost_prior)},
           {"--noise", "X", "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1)",
            real(o.settings.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},
           {.name = "--outliers",
            .value = "P:FACTOR",
-           .help = "P percent of the passes, a whole number from 0 to 50, take FACTOR (1 to 1000) times as long,\n"
-                   "whatever the noise is (default 1:10)",
+           .help = "P percent of the passes, a whole number from 0 to 50, take FACTOR (1 to\n"
+                   "1000) times as long, whatever the noise is (default 1:10)",
            .read = [&o](const auto&, const auto& value) { o.settings.outliers = parse_outliers(value); }},
           {.name = "--slowdown",
            .value = "F@PASS",
-           .help = "after PASS passes, or after half of the tokens (F@middle), all times are F (0.01 to 100) times\n"
-                   "as long. Both count from where the control knows nothing: in each session with learned, in\n"
-                   "the whole stream of sessions with carried",
+           .help = "after PASS passes, or after half of the tokens (F@middle), all times are F\n"
+                   "(0.01 to 100) times as long. Both count from where the control knows\n"
+                   "nothing: in each session with learned, in the whole stream of sessions with\n"
+                   "carried",
            .read = [&o](const auto&, const auto& value) { o.settings.slowdown = parse_slowdown(value); }},
           {.name = "--poison",
            .value = "MODE:N",
-           .help = "the reported times of the first N passes are wrong, and right from then on. Passes count as for\n"
-                   "--slowdown. The drawing of --seeds shows how the learned curve recovers. MODE is one of\n"
+           .help = "the reported times of the first N passes are wrong, and right from then on.\n"
+                   "Passes count as for --slowdown. The drawing of --seeds shows how the learned\n"
+                   "curve recovers. MODE is one of\n"
                    "  random        each time is off by a random factor of 0.01 to 100\n"
-                   "  drafts-dear   passes with a draft look 30 times as long, as while kernels are compiled\n"
+                   "  drafts-dear   passes with a draft look 30 times as long, as while kernels\n"
+                   "                are compiled\n"
                    "  plain-cheap   passes without a draft look 50 times as short\n"
-                   "  drafts-free   passes with a draft look 20 times as short, others 5 times as long\n"
-                   "  first-slow    the first pass of each row count takes 30 to 300 times as long\n"
-                   "  slow-machine  all take three times as long, in the N passes after half of the tokens\n"
+                   "  drafts-free   passes with a draft look 20 times as short, others 5 times\n"
+                   "                as long\n"
+                   "  first-slow    the first pass of each row count takes 30 to 300 times as\n"
+                   "                long\n"
+                   "  slow-machine  all take three times as long, in the N passes after half of\n"
+                   "                the tokens\n"
                    "  missing       no time is reported",
            .read = [&o](const auto&, const auto& value) { o.settings.poison = parse_poison(value); }},
           {"--seed", "N", "seed of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")},
           {"--seeds", "N",
-           "replay with N seeds, from --seed on, and once with the curve told. The results are speedups\n"
-           "relative to told: mean, worst, the seed of the worst, and the seeds that are still below 0.97 of\n"
-           "told in the last quarter of the tokens",
+           "replay with N seeds, from --seed on, and once with the curve told. The\n"
+           "results are speedups relative to told: mean, worst, the seed of the worst,\n"
+           "and the seeds that are still below 0.97 of told in the last quarter of the\n"
+           "tokens",
            whole(o.seeds, 1, 1'000'000, "a number of seeds,")}};
 }
 
@@ -153,69 +166,76 @@ std::vector<Option> replay_rows(Options& o) {
            whole(o.settings.max_nodes, 1, most_drafted_nodes, "a number of drafted tokens,")},
           {.name = "--shape",
            .value = "SHAPE",
-           .help = "tree (default): drafts as they are; chain: the best chain of each",
-           .read = word<bool>(o.settings.trees, {{shape_name(true), true}, {shape_name(false), false}}),
-           .wanted = "tree or chain"},
+           .help = "chain (default): the best chain of each draft. The library drafts chains for\n"
+                   "an engine with two functions, verify and commit;\n"
+                   "tree: drafts as they are, for an engine that verifies trees\n"
+                   "(Capabilities::max_leaves)",
+           .read = word<bool>(o.settings.trees, {{shape_name(false), false}, {shape_name(true), true}}),
+           .wanted = "chain or tree"},
           {.name = "--top-k",
            .value = "WHICH",
-           .help = "on (default): if a trace has top-k rows, the rows of accepted tokens are shown to strategies\n"
-                   "that want them. Rows of rejected tokens are not in a trace, so the results are a lower bound;\n"
-                   "off: no rows are shown",
-           .read = word<bool>(o.settings.top_k, {{"on", true}, {"off", false}}),
-           .wanted = "on or off"},
+           .help = "off (default): no rankings are shown, as for an engine with two functions;\n"
+                   "on: the top-k rows of accepted tokens are shown to strategies that want\n"
+                   "them, as for an engine with top_k(i). Rows of rejected tokens are not in a\n"
+                   "trace: a lower bound",
+           .read = word<bool>(o.settings.top_k, {{"off", false}, {"on", true}}),
+           .wanted = "off or on"},
           {.name = "--memory",
            .value = "MEMORY",
            .help = "state that is kept from session to session:\n"
                    "  session   (default) nothing\n"
-                   "  past      sessions leave their prompts, outputs and learned state to later ones, in the\n"
-                   "            order of the file. Strategies without a memory (see --list) are replayed as\n"
-                   "            with session, and their results say so. Each trace, strategy, control and\n"
-                   "            curve has a memory of its own, empty at first. Its sessions are replayed one\n"
-                   "            after the other",
+                   "  past      sessions leave their prompts, outputs and learned state to later\n"
+                   "            ones, in the order of the file. Strategies without a memory (see\n"
+                   "            --list) are replayed as with session, and their results say so.\n"
+                   "            Each trace, strategy, control and curve has a memory of its own,\n"
+                   "            empty at first. Its sessions are replayed one after the other",
            .read = word(o.settings.kept, named(Kept::session, Kept::past)),
            .wanted = "session or past"},
           {"--memory-bytes", "N", "upper limit of such a memory (default 67108864, 64 MiB); a token takes 18.2",
            whole(o.settings.memory_bytes, 1, std::uint64_t{1} << 40, "a number of bytes,")},
           {"--next-tokens", "N",
-           "with --memory past: upper limit in bytes of next-token counts, and of ranked rows,\n"
-           "which sessions leave to later ones (default 4194304, 4 MiB); 0: none",
+           "with --memory past: upper limit in bytes of next-token counts, and of ranked\n"
+           "rows, which sessions leave to later ones (default 4194304, 4 MiB); 0: none",
            whole(o.settings.next_token_bytes, 0, std::uint64_t{1} << 40, "a number of bytes,")},
-          {"--snapshot-in", "FILE", "memories start with the contents of this file, at most 2 x --memory-bytes + 1 MiB",
+          {"--snapshot-in", "FILE",
+           "memories start with the contents of this file, at most 2 x --memory-bytes +\n"
+           "1 MiB",
            text(o.snapshot_in)},
           {"--snapshot-out", "FILE",
-           "saves the history and the calibration of the only trace, strategy, control and curve there\n"
-           "(reprise/history/history_snapshot.hpp, docs/formats.md), unless the exit status is 1;\n"
-           "next-token counts and ranked rows are not saved",
+           "saves the history and the calibration of the only trace, strategy, control\n"
+           "and curve there (reprise/history/history_snapshot.hpp, docs/formats.md),\n"
+           "unless the exit status is 1; next-token counts and ranked rows are not saved",
            text(o.snapshot_out)},
           {.name = "--corpus",
            .value = "FILE",
-           .help = "a corpus that reprise-index has built (docs/formats.md). Strategies that read one (see --list)\n"
-                   "draft from it too. May be given up to three times",
+           .help = "a corpus that reprise-index has built (docs/formats.md). Strategies that\n"
+                   "read one (see --list) draft from it too. May be given up to three times",
            .read = texts(o.corpora),
            .repeats = true},
           {"--fingerprint", "N",
-           "fingerprint of the tokenizer, any number that you choose; a file with another one is refused\n"
-           "(default: 0 for snapshots, any for corpora)",
+           "fingerprint of the tokenizer, any number that you choose; a file with\n"
+           "another one is refused (default: 0 for snapshots, any for corpora)",
            fingerprint(o.fingerprint)}};
 }
 
 std::vector<Option> result_rows(Options& o) {
   return {{.name = "--part",
            .value = "PART",
-           .help = "all (default), or one half of the sessions, a or b, by a hash of the id (64-bit FNV-1a, even or\n"
-                   "odd): choose settings on one half, and judge them on the other",
+           .help = "all (default), or one half of the sessions, a or b, by a hash of the id\n"
+                   "(64-bit FNV-1a, even or odd): choose settings on one half, and judge them on\n"
+                   "the other",
            .read = word(o.part, named(TracePart::all, TracePart::a, TracePart::b)),
            .wanted = "all, a or b"},
           {"--limit", "N", "the first N sessions of each trace; of these, the part",
            whole(o.limit, 1, std::uint64_t{1} << 53, "a number of sessions of each trace,")},
           {"--stream", "",
-           "replay all traces as one, in the order given: one result for all, and state that is kept from\n"
-           "session to session is also kept from file to file",
+           "replay all traces as one, in the order given: one result for all, and state\n"
+           "that is kept from session to session is also kept from file to file",
            flag(o.stream)},
           {"--by-category", "", "also one result for each category of a trace", flag(o.by_category)},
           {"--ceiling", "",
-           "also an upper bound for drafters that copy from their session: an oracle that knows, for each\n"
-           "pass, where to copy from and how far",
+           "also an upper bound for drafters that copy from their session: an oracle\n"
+           "that knows, for each pass, where to copy from and how far",
            flag(o.ceiling)},
           {.name = "--format",
            .value = "FORMAT",
@@ -224,30 +244,36 @@ std::vector<Option> result_rows(Options& o) {
            .wanted = "table or json"},
           {"--output", "FILE", "write there instead of to standard output", text(o.output)},
           {"--threads", "N",
-           "sessions replayed in parallel (default 1); whole runs where sessions depend on each other.\n"
-           "Counts do not depend on it; times are cleanest with 1. Without this option,\n"
-           "the further replays of --report use all cores",
+           "sessions replayed in parallel (default 1); whole runs where sessions depend\n"
+           "on each other. Counts do not depend on it; times are cleanest with 1.\n"
+           "Without this option, the further replays of --report use all cores",
            whole(o.threads, 1, 1024, "a number of threads,")},
           {"--advise", "",
-           "instead of results: the settings of the library to use for these traces under one --cost, what\n"
-           "each gives with its 99% interval, and C++ to paste (docs/choosing.md); twelve replays",
+           "instead of results: the settings of the library to use for these traces\n"
+           "under one --cost, what each gives with its 99% interval, and C++ to paste\n"
+           "(docs/choosing.md); twelve replays. A change must gain 0.5%, and 0.05% more\n"
+           "for each MiB of memory that it adds",
            flag(o.advise)},
           {"--list", "", "list the strategies with their keys, and the curves", flag(o.list)}};
 }
 
 std::vector<Option> report_rows(Options& o) {
   return {{"--report", "FILE",
-           "also write a page for people there: HTML in one file, about the first strategy under the middle\n"
-           "cost. For it, this strategy is also replayed with --control hindsight, and the ceiling is found",
+           "also write a page for people there: HTML in one file, about the first\n"
+           "strategy under the middle cost. For it, this strategy is also replayed with\n"
+           "--control hindsight, the ceiling is found, and settings are tried as with\n"
+           "--advise",
            text(o.report)},
           {.name = "--report-session",
            .value = "ID",
-           .help = "show this session on the page, token by token, before the worst, the median and the best of\n"
-                   "each category. May be given several times; a page shows up to 24 sessions",
+           .help = "show this session on the page, token by token, before the worst, the median\n"
+                   "and the best of each category. May be given several times; a page shows up\n"
+                   "to 24 sessions",
            .read = texts(o.report_sessions),
            .repeats = true},
           {"--vocabulary", "FILE",
-           "the texts of the tokens on the page, as in vocab.json or tokenizer.json (docs/formats.md)",
+           "the texts of the tokens on the page, as in vocab.json or tokenizer.json\n"
+           "(docs/formats.md)",
            text(o.vocabulary)}};
 }
 
@@ -263,7 +289,8 @@ tools::OptionTable table_of(Options& o) {
                  "",
                  "a file of recorded sessions, one JSON object a line:\n"
                  "{\"id\", \"category\", \"turns\": [{\"prompt\": [ids], \"output\": [ids]}]}\n"
-                 "a turn may also have \"top_k\": one list of ids for each output token (see --top-k)\n"
+                 "a turn may also have \"top_k\": one list of ids for each output token\n"
+                 "(see --top-k)\n"
                  "default: the bundled ones, recorded from SmolLM2-135M-Instruct",
                  {}},
                 {"", "", "\n"}};

@@ -22,7 +22,7 @@ struct Options {
   std::vector<std::string> pass_times;  ///< recordings; their curves follow those of `costs`
   std::vector<std::string> traces;      ///< empty: the bundled ones
   std::vector<ControlSpec> controls;    ///< empty: automatic
-  ReplaySettings settings;
+  ReplaySettings settings = two_functions();
   bool memory_bytes_given = false;  ///< --memory-bytes was given
   bool threads_given = false;       ///< --threads was given
   bool top_k_given = false;         ///< --top-k was given

@@ -153,7 +153,30 @@ void PageCollector::replay_shown(tools::Progress& progress) {
   }
 }
 
-PageData PageCollector::finish(tools::Progress& progress) {
+void PageCollector::advise(std::span<const DatastoreRef> stores, tools::Progress& progress) {
+  std::vector<std::size_t> with_tokens;
+  for (std::size_t i = 0; i < data_.sessions.size(); ++i)
+    if (data_.main_costs()[i].tokens != 0) with_tokens.push_back(i);
+  data_.advice.sessions = with_tokens.size();
+  if (with_tokens.size() < fewest_sessions) return;
+  const std::uint64_t tokens = sum(data_.main_costs()).tokens;
+  data_.advised_every =
+      std::min<std::size_t>((tokens + advised_tokens - 1) / advised_tokens, with_tokens.size() / fewest_sessions);
+  std::vector<Trace> some;
+  std::size_t trace = data_.traces.size();  // of the last trace in `some`
+  for (std::size_t i = 0; i < with_tokens.size(); i += data_.advised_every) {
+    const PageSession& session = data_.sessions[with_tokens[i]];
+    if (session.trace != trace) some.push_back({data_.traces[session.trace].path, {}});
+    trace = session.trace;
+    some.back().sessions.push_back(*session.session);
+  }
+  Assignment one = assignment_;
+  one.traces = some;
+  one.curves = assignment_.curves.subspan(data_.main, 1);
+  data_.advice = replay::advise(one, stores, progress);
+}
+
+PageData PageCollector::finish(std::span<const DatastoreRef> stores, tools::Progress& progress) {
   for (std::size_t t = 0; t < tallies_.size(); ++t) {
     if (tallies_[t] == nullptr) continue;
     data_.passes += tallies_[t]->sums();
@@ -165,6 +188,7 @@ PageData PageCollector::finish(tools::Progress& progress) {
   beside(progress);
   choose_shown();
   replay_shown(progress);
+  advise(stores, progress);
   progress.clear();
   return std::move(data_);
 }

@@ -25,9 +25,13 @@ class PageCollector : public ReplayObserver {
   PassWatcher* watcher(const Job& job) override;
   void replayed(const Job& job, std::span<const Counts> counts) override;
 
-  /// Replays the main run in hindsight, computes the ceiling, and replays the shown sessions. Call it once.
-  PageData finish(tools::Progress& progress);
+  /// Replays the main run in hindsight, computes the ceiling, replays the shown sessions, and asks for an advice under
+  /// the main curve. `stores`: datastores that its drafters read. Call it once.
+  PageData finish(std::span<const DatastoreRef> stores, tools::Progress& progress);
 
+  /// Output tokens that the advice replays; of more, it takes every second session, every third, and so on. Twelve
+  /// replays of all of a large recording would take several times as long as the rest of the page.
+  static constexpr std::uint64_t advised_tokens = 100'000;
   /// Most sessions whose text is shown.
   static constexpr std::size_t most_shown = 24;
 
@@ -37,6 +41,7 @@ class PageCollector : public ReplayObserver {
   void beside(tools::Progress& progress);
   void choose_shown();
   void replay_shown(tools::Progress& progress);
+  void advise(std::span<const DatastoreRef> stores, tools::Progress& progress);
 
   Assignment assignment_;
   PageData data_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "advice.hpp"
 #include "cost_curve.hpp"
 #include "curve_log.hpp"
 #include "page_figures.hpp"
@@ -47,6 +48,8 @@ struct PageData {
   std::vector<CurvePoint> learned;     ///< the curve that the main run has learned; empty: it learns none
   RowCounts rows;                      ///< of the same passes
   std::vector<ShownSession> shown;     ///< the sessions whose text is shown
+  Advice advice;                       ///< under the main curve; nothing was tried for too few sessions
+  std::size_t advised_every = 1;       ///< the advice is from every so many-th session
   ReplaySettings settings;
   TracePart part = TracePart::all;
 

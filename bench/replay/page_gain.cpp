@@ -25,6 +25,28 @@ std::string cost_text(const CostCurve& curve) {
   return "<code>" + html(curve.spec()) + "</code>";
 }
 
+/// The shape of the drafts, whether rankings were used, and what an engine needs for both.
+std::string shape(const PageData& page) {
+  const bool trees = page.settings.trees;
+  const bool rankings = page.counts.top_k_rows != 0;
+  std::string text = "<p id=\"shape\">Drafts are <strong>" + std::string(trees ? "trees" : "chains") +
+                     "</strong>, <strong>" + (rankings ? "with" : "without") +
+                     "</strong> rankings of the target (top-k rows";
+  if (rankings)
+    text += ": " + counted(page.counts.top_k_rows, "row") + " of accepted tokens";
+  else if (!has_top_k(page.traces))
+    text += ": the traces have none";
+  else
+    text += page.settings.top_k ? ": this strategy wants none" : ": <code>--top-k off</code>";
+  text += "). ";
+  if (!trees && !rankings)
+    return text + "An engine with two functions, <code>verify</code> and <code>commit</code>, gets this.</p>\n";
+  text += "This needs an engine with more than two functions: ";
+  if (trees) text += "one that verifies trees (<code>Capabilities::max_leaves</code>)";
+  if (rankings) text += std::string(trees ? " and" : "one that") + " shows its rankings (<code>top_k(i)</code>)";
+  return text + ".</p>\n";
+}
+
 std::string answer(const PageData& page) {
   const auto sessions = page.main_costs();
   const double speedup = sum(sessions).speedup();
@@ -41,7 +63,7 @@ std::string answer(const PageData& page) {
   if (interval && sessions.size() < 10)
     text += " With only " + counted(sessions.size(), "session") + ", the interval is likely too narrow.";
   return text + "</p>\n<p>Strategy <code>" + html(page.lines.front().label) + "</code>, cost " +
-         cost_text(page.curves[page.main]) + ".</p>\n";
+         cost_text(page.curves[page.main]) + ".</p>\n" + shape(page);
 }
 
 std::string facts(const PageData& page) {
@@ -68,6 +90,13 @@ std::string facts(const PageData& page) {
   return text + "</dl>\n";
 }
 
+/// The distance of the labels of an axis of counts: 1, 2 or 5 times a power of ten, so that `most` takes at most four.
+std::size_t count_step(std::size_t most) {
+  for (std::size_t power = 1;; power *= 10)
+    for (const std::size_t digit : {1U, 2U, 5U})
+      if (digit * power * 4 >= most) return digit * power;
+}
+
 /// Returns a histogram of the speedups of the sessions with tokens, drawn without a script; empty for fewer than three.
 std::string histogram(std::span<const SessionCost> sessions) {
   constexpr std::size_t bins = 24;
@@ -83,30 +112,50 @@ std::string histogram(std::span<const SessionCost> sessions) {
     const auto bin = static_cast<std::size_t>((speedup - low) / (high - low) * bins);
     ++counts[std::min(bin, bins - 1)];
   }
-  const auto most = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
-  const auto x = [&](double speedup) { return 20 + 560 * (speedup - low) / (high - low); };
+  const std::size_t step = count_step(*std::max_element(counts.begin(), counts.end()));
+  const std::size_t top = (*std::max_element(counts.begin(), counts.end()) + step - 1) / step * step;
+  // The plot; its left margin holds five digits in the text size of a phone.
+  constexpr double left = 72;
+  constexpr double width = 508;
+  constexpr double bottom = 158;
+  constexpr double height = 104;
+  const auto x = [&](double speedup) { return left + width * (speedup - low) / (high - low); };
+  const auto y = [&](std::size_t count) {
+    return bottom - height * static_cast<double>(count) / static_cast<double>(top);
+  };
   std::string svg =
-      "<figure><svg class=\"chart\" viewBox=\"0 0 600 130\" role=\"img\" aria-label=\"Histogram of the speedups of " +
+      "<figure><svg class=\"chart\" id=\"histogram\" viewBox=\"0 0 600 218\" role=\"img\" aria-label=\"Histogram of "
+      "the "
+      "speedups of " +
       counted(speedups.size(), "session") + ": from " + decimal(speedups.front(), 2) + ", median " +
       decimal(speedups[speedups.size() / 2], 2) + ", to " + decimal(speedups.back(), 2) + "\">";
+  for (std::size_t count = step; count <= top; count += step)
+    svg += "<line class=\"grid\" x1=\"" + decimal(left, 1) + "\" y1=\"" + decimal(y(count), 1) + "\" x2=\"" +
+           decimal(left + width, 1) + "\" y2=\"" + decimal(y(count), 1) + "\"/>";
+  for (std::size_t count = 0; count <= top; count += step)
+    svg += "<text class=\"count\" x=\"" + decimal(left - 8, 1) + "\" y=\"" + decimal(y(count) + 5, 1) +
+           "\" text-anchor=\"end\">" + grouped(count) + "</text>";
   for (std::size_t i = 0; i < bins; ++i) {
     if (counts[i] == 0) continue;
-    const double height = std::max(2.0, 84 * static_cast<double>(counts[i]) / most);
-    svg += "<rect class=\"fill\" x=\"" + decimal(20 + 560.0 * static_cast<double>(i) / bins + 1, 1) + "\" y=\"" +
-           decimal(100 - height, 1) + "\" width=\"" + decimal(560.0 / bins - 2, 1) + "\" height=\"" +
-           decimal(height, 1) + "\"><title>" + counted(counts[i], "session") + "</title></rect>";
+    const double tall = std::max(2.0, bottom - y(counts[i]));
+    svg += "<rect class=\"fill\" x=\"" + decimal(left + width * static_cast<double>(i) / bins + 1, 1) + "\" y=\"" +
+           decimal(bottom - tall, 1) + "\" width=\"" + decimal(width / bins - 2, 1) + "\" height=\"" +
+           decimal(tall, 1) + "\"><title>" + counted(counts[i], "session") + "</title></rect>";
   }
-  svg += "<line class=\"axis\" x1=\"20\" y1=\"100\" x2=\"580\" y2=\"100\"/><line class=\"mark\" x1=\"" +
-         decimal(x(1), 1) + "\" y1=\"10\" x2=\"" + decimal(x(1), 1) + "\" y2=\"100\"/>";
+  svg += "<line class=\"axis\" x1=\"" + decimal(left, 1) + "\" y1=\"" + decimal(bottom, 1) + "\" x2=\"" +
+         decimal(left + width, 1) + "\" y2=\"" + decimal(bottom, 1) + "\"/><line class=\"mark\" x1=\"" +
+         decimal(x(1), 1) + "\" y1=\"" + decimal(bottom - height - 8, 1) + "\" x2=\"" + decimal(x(1), 1) + "\" y2=\"" +
+         decimal(bottom, 1) + "\"/>";
   const auto label = [&](double speedup, const std::string& anchor) {
-    svg += "<text x=\"" + decimal(x(speedup), 1) + "\" y=\"120\" text-anchor=\"" + anchor + "\">" +
-           decimal(speedup, 2) + "×</text>";
+    svg += "<text x=\"" + decimal(x(speedup), 1) + "\" y=\"" + decimal(bottom + 23, 1) + "\" text-anchor=\"" + anchor +
+           "\">" + decimal(speedup, 2) + "×</text>";
   };
   label(low, "start");
   label((low + high) / 2, "middle");
   label(high, "end");
-  return svg +
-         "</svg><figcaption>Sessions by their speedup. The dashed line is plain decoding.</figcaption></figure>\n";
+  return svg + "<text x=\"2\" y=\"24\">sessions</text><text x=\"" + decimal(left + width / 2, 1) +
+         "\" y=\"210\" text-anchor=\"middle\">speedup of a session</text></svg><figcaption>Sessions by their speedup. "
+         "The dashed line is plain decoding.</figcaption></figure>\n";
 }
 
 /// The speedups of all strategies under all curves: for all sessions, or for those of one trace.

@@ -33,6 +33,17 @@ std::string html(std::string_view text) {
   return escaped;
 }
 
+std::string html_lines(std::string_view text) {
+  std::string escaped;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    escaped += html(text.substr(0, end));
+    if (end == std::string_view::npos) return escaped;
+    escaped += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
+
 std::string html_name(std::string_view name) {
   if (name.empty()) return "(empty)";
   // A name of any length would widen the page.

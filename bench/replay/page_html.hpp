@@ -18,6 +18,9 @@ inline constexpr std::size_t most_groups = 24;
 /// Returns `text` with the characters escaped that have a meaning in HTML. Control characters become visible escapes.
 std::string html(std::string_view text);
 
+/// Returns lines of text, escaped; the newlines stay.
+std::string html_lines(std::string_view text);
+
 /// Returns a name from a trace: escaped, and isolated so that it cannot reverse the text around it.
 std::string html_name(std::string_view name);
 

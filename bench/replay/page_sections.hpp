@@ -11,10 +11,11 @@
 namespace reprise::replay {
 
 /// The sections of a page as HTML, in its order. They need no script. Each answers the question of its heading.
-std::string gain_section(const PageData& page);   ///< What would I gain?
-std::string where_section(const PageData& page);  ///< Where?
-std::string why_section(const PageData& page);    ///< Why not more?
-std::string trust_section(const PageData& page);  ///< Can I trust it?
+std::string gain_section(const PageData& page);    ///< What would I gain?
+std::string where_section(const PageData& page);   ///< Where?
+std::string why_section(const PageData& page);     ///< Why not more?
+std::string advice_section(const PageData& page);  ///< What should I set?
+std::string trust_section(const PageData& page);   ///< Can I trust it?
 
 /// The data that the script of the page draws: speedups of all lines and curves, and the shown sessions.
 std::string page_json(const PageData& page, const Vocabulary& words);

@@ -52,10 +52,42 @@ std::string by_category(const PageData& page) {
   return text;
 }
 
+/// The sessions with more than `position` output tokens, as in "9 of 156: code 7, json 2". Three sessions or fewer are
+/// named, up to a half of all are counted by category, and more are counted together.
+std::string reaching(const PageData& page, std::uint64_t position) {
+  constexpr std::size_t most_named = 3;
+  constexpr std::size_t most_categories = 4;
+  std::vector<std::size_t> reach;
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < page.sessions.size(); ++i) {
+    const std::uint64_t tokens = page.main_costs()[i].tokens;
+    all += tokens != 0 ? 1 : 0;
+    if (tokens > position) reach.push_back(i);
+  }
+  if (reach.size() == all) return "all " + grouped(all);
+  std::string text = grouped(reach.size()) + " of " + grouped(all);
+  if (reach.size() <= most_named) {
+    for (const std::size_t i : reach) text += (i == reach.front() ? ": " : ", ") + html_name(page.session(i).id);
+    return text;
+  }
+  if (2 * reach.size() > all) return text;
+  std::vector<std::string> names;
+  for (const std::size_t i : reach) names.push_back(page.session(i).category);
+  // Categories with the most sessions are kept.
+  const Groups groups = group_by(names, std::vector<std::uint64_t>(names.size(), 1), most_categories);
+  for (std::size_t i = 0; i < groups.groups.size(); ++i) {
+    const bool rest = groups.folded != 0 && i + 1 == groups.groups.size();
+    text += (i == 0 ? ": " : ", ") + (rest ? html(groups.groups[i].name) : html_name(groups.groups[i].name)) + " " +
+            grouped(groups.groups[i].sessions.size());
+  }
+  return text;
+}
+
 std::string by_position(const PageData& page) {
   HtmlTable table{"Speedup by position in the output of a session",
-                  {"Output tokens", "Speedup", "", "Tokens per pass", "Tokens"},
-                  {}};
+                  {"Output tokens", "Speedup", "", "Tokens per pass", "Tokens", "Sessions that reach it"},
+                  {},
+                  5};
   double most = 1.1;  // the mark of plain decoding is inside the bar
   const auto cost_of = [](const PassSums::Position& at) { return SessionCost{at.tokens, at.cost}; };
   for (const PassSums::Position& at : page.passes.by_position) most = std::max(most, cost_of(at).speedup());
@@ -63,13 +95,16 @@ std::string by_position(const PageData& page) {
     const PassSums::Position& at = page.passes.by_position[i];
     if (at.passes == 0) continue;
     const std::string from = grouped(PassSums::first_of(i));
-    const std::string range =
-        i + 1 == PassSums::positions ? "from " + from : from + " to " + grouped(PassSums::first_of(i + 1) - 1);
+    const std::string range = i + 1 == PassSums::positions
+                                  ? "from&nbsp;" + from
+                                  : from + "&nbsp;to&nbsp;" + grouped(PassSums::first_of(i + 1) - 1);
     table.rows.push_back({range, decimal(cost_of(at).speedup(), 3), bar_cell(cost_of(at).speedup(), {}, most),
                           decimal(static_cast<double>(at.tokens) / static_cast<double>(at.passes), 3),
-                          grouped(at.tokens)});
+                          grouped(at.tokens), reaching(page, PassSums::first_of(i))});
   }
-  return table.text() + "<p class=\"note\">A pass counts where it begins.</p>\n";
+  return table.text() +
+         "<p class=\"note\">A pass counts where it begins. Short sessions are missing from the lower rows: where the "
+         "sessions differ, so may the kind of text.</p>\n";
 }
 
 std::string by_source(const PassSums& sums) {

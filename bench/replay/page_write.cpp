@@ -32,17 +32,13 @@ void write_page(std::ostream& out, const PageData& page, const Vocabulary& words
   const std::string fault = page.counts.lossless() ? ""
                                                    : "<p class=\"fault\" role=\"alert\">" +
                                                          html("NOT LOSSLESS: " + page.counts.fault) + "</p>";
-  const std::pair<std::string_view, std::string> parts[] = {{"{{title}}", html(source_of(page))},
-                                                            {"{{style}}", std::string(page_style())},
-                                                            {"{{settings}}", settings_of(page)},
-                                                            {"{{fault}}", fault},
-                                                            {"{{gain}}", gain_section(page)},
-                                                            {"{{where}}", where_section(page)},
-                                                            {"{{why}}", why_section(page)},
-                                                            {"{{trust}}", trust_section(page)},
-                                                            {"{{version}}", std::string(version_string)},
-                                                            {"{{data}}", page_json(page, words)},
-                                                            {"{{script}}", std::string(page_script())}};
+  const std::pair<std::string_view, std::string> parts[] = {
+      {"{{title}}", html(source_of(page))}, {"{{style}}", std::string(page_style())},
+      {"{{settings}}", settings_of(page)},  {"{{fault}}", fault},
+      {"{{gain}}", gain_section(page)},     {"{{where}}", where_section(page)},
+      {"{{why}}", why_section(page)},       {"{{advice}}", advice_section(page)},
+      {"{{trust}}", trust_section(page)},   {"{{version}}", std::string(version_string)},
+      {"{{data}}", page_json(page, words)}, {"{{script}}", std::string(page_script())}};
   // One pass over the template, so that a name from a trace cannot be taken for a placeholder.
   std::string_view rest = page_template();
   while (true) {

@@ -32,7 +32,7 @@ std::size_t Past::memory_bytes() const {
          (table == nullptr ? 0 : table->memory_bytes()) + (strategy ? strategy->memory_bytes() : 0);
 }
 
-void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes) {
+void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes, bool rankings) {
   HistoryOptions options;
   options.max_bytes = max_bytes;
   auto made = HistoryStore::make(options);
@@ -49,11 +49,12 @@ void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes) 
                             (counts.error().code == ErrorCode::out_of_memory
                                  ? std::string("there is not that much memory; give less")
                                  : "too little; give at least " + std::to_string(counts.error().limit) + ", or 0"));
+  past.next_tokens = std::move(*counts);
+  if (!rankings) return;
   auto rows = RankedRows::make({.max_bytes = next_token_bytes});
   if (!rows)
     throw tools::InputError("--next-tokens " + std::to_string(next_token_bytes) +
                             ": there is not that much memory; give less");
-  past.next_tokens = std::move(*counts);
   past.ranked_rows = std::move(*rows);
 }
 

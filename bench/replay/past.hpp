@@ -40,8 +40,9 @@ struct SnapshotBytes {
 };
 
 /// Gives the past a history store of at most `max_bytes`, and next-token counts and ranked rows of at most
-/// `next_token_bytes` each (0: none). Throws InputError.
-void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes = 0);
+/// `next_token_bytes` each (0: none). Without `rankings`, no top-k rows are shown, so ranked rows would stay empty and
+/// get no memory. Throws InputError.
+void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes = 0, bool rankings = true);
 /// Restores a saved past. Throws InputError that describes the fault of the snapshot.
 void load(Past& past, const SnapshotBytes& snapshot);
 /// The bytes that load() reads: the sequences and the calibration.

@@ -30,7 +30,8 @@ enum class Kept : std::uint8_t {
   past,     ///< their tokens and the learned state, if the strategy has a memory for them
 };
 
-/// The settings shared by all runs of a replay.
+/// The settings shared by all runs of a replay. Their initial values let a drafter use all that a trace has; the tool
+/// starts from two_functions().
 struct ReplaySettings {
   std::size_t max_nodes = most_drafted_nodes;  ///< most drafted tokens of a pass
   bool trees = true;                           ///< false: the best chain of each draft
@@ -49,6 +50,15 @@ struct ReplaySettings {
   std::string corpora = {};                             ///< the paths of the corpora that drafters read; empty: none
   bool top_k = true;  ///< show the top-k rows of the trace to strategies that want them
 };
+
+/// The settings of an engine with only verify() and commit(), which are the defaults of the library and of the tool:
+/// drafts are chains, and the target shows no rankings.
+inline ReplaySettings two_functions() {
+  ReplaySettings settings;
+  settings.trees = false;
+  settings.top_k = false;
+  return settings;
+}
 
 constexpr std::string_view name(CostKnown known) {
   if (known == CostKnown::assumed) return "assumed";

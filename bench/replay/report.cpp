@@ -96,9 +96,23 @@ void write_top_k(tools::JsonWriter& json, bool there, const ReplaySettings& sett
   json.member("top_k_rows", counts.top_k_rows);
 }
 
-std::string_view top_k_note(const ReplaySettings& settings) {
-  if (!settings.top_k) return "The top-k rows of the traces were not shown (--top-k off).\n";
-  return "Top-k rows: strategies that want them were shown the rows of accepted tokens. Rows of rejected\n"
+std::string shape_and_rankings(const ReplaySettings& settings, bool there) {
+  const std::string shape = settings.trees ? "trees" : "chains";
+  if (settings.top_k && there) return shape + ", rankings of accepted tokens (--top-k on)";
+  if (there) return shape + ", no rankings (--top-k off)";
+  return shape + ", no rankings (the traces have none)";
+}
+
+std::string shape_note(const ReplaySettings& settings, bool there) {
+  std::string text;
+  if (settings.trees)
+    text +=
+        "Trees (--shape tree): for engines that verify trees (Capabilities::max_leaves). With two functions, an\n"
+        "engine gets chains, which are the default.\n";
+  if (!there) return text;
+  if (!settings.top_k) return text + "The top-k rows of the traces were not shown (--top-k off).\n";
+  return text +
+         "Top-k rows: strategies that want them were shown the rows of accepted tokens. Rows of rejected\n"
          "tokens are not in a trace: a lower bound.\n";
 }
 

@@ -35,8 +35,11 @@ struct Ratios {
 Ratios ratios(const Counts& counts);
 double speedup(const Row& row);
 
-/// The note on top-k rows under a table, with the newline at its end.
-std::string_view top_k_note(const ReplaySettings& settings);
+/// Returns "chains, no rankings": the shape of the drafts, and whether rankings (top-k rows) were shown. `there`: some
+/// trace has top-k rows.
+std::string shape_and_rankings(const ReplaySettings& settings, bool there);
+/// The notes under a table on trees and top-k rows, each with a newline at its end.
+std::string shape_note(const ReplaySettings& settings, bool there);
 
 /// Writes {"version", "results": [...]} for programs. Every result has all fields.
 void write_json(std::ostream& out, const Report& report);

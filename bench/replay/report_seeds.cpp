@@ -105,7 +105,8 @@ void write_head(std::ostream& out, const SeedReport& report, const SeedRow& row)
   if (row.category != all_categories) out << ", category " << tools::printable(row.category);
   out << "\n  " << tools::grouped(row.told.sessions) << (row.told.sessions == 1 ? " session, " : " sessions, ")
       << tools::grouped(row.told.tokens) << " tokens; " << name(report.settings.cost_known) << ", "
-      << engine_text(report) << ", " << seeds_text(row) << "\n\n";
+      << engine_text(report) << ", " << seeds_text(row) << "\n"
+      << "  drafts: " << shape_and_rankings(report.settings, report.top_k) << "\n\n";
 }
 
 std::string weak_text(const SeedRow& row) {
@@ -214,7 +215,7 @@ void write_table(std::ostream& out, const SeedReport& report, const TableStyle& 
             (report.rows.front().trace == report.rows.back().trace ? "" : ", " + tools::printable(worst->trace)),
         style);
   write_summary(out, summary, report.settings.cost_known == CostKnown::learned);
-  if (report.top_k) out << "\n" << top_k_note(report.settings);
+  if (const std::string note = shape_note(report.settings, report.top_k); !note.empty()) out << "\n" << note;
 }
 
 }  // namespace reprise::replay

@@ -120,7 +120,7 @@ class Block {
          << (style_.unicode ? "┊" : "|") << ".\n";
     if (report_.part != TracePart::all)
       out_ << "Part " << reprise::replay::name(report_.part) << " of the sessions only.\n";
-    if (report_.top_k) out_ << top_k_note(report_.settings);
+    out_ << shape_note(report_.settings, report_.top_k);
   }
 
  private:
@@ -152,7 +152,8 @@ class Block {
     if (rows.front()->category != all_categories) out_ << ", category " << tools::printable(rows.front()->category);
     out_ << "\n  " << tools::grouped(counts.sessions) << (counts.sessions == 1 ? " session, " : " sessions, ")
          << tools::grouped(counts.turns) << (counts.turns == 1 ? " turn, " : " turns, ")
-         << tools::grouped(counts.tokens) << " tokens\n";
+         << tools::grouped(counts.tokens) << " tokens\n"
+         << "  drafts: " << shape_and_rankings(report_.settings, report_.top_k) << "\n";
   }
   void remembered(const std::vector<RowGroup>& groups) const {
     std::string all;

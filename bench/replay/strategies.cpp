@@ -193,7 +193,7 @@ AnyStrategy make_rest(const Settings& settings, Past* past) {
 std::vector<StrategyInfo> own_strategies() {
   return {
       {"ngram",
-       "recommended by the library: drafts trees from earlier matches, with learned probabilities",
+       "recommended by the library: drafts from earlier matches, with learned probabilities",
        {{"index",
          "rolling_hash",
          "index of earlier text; suffix_array drafts less",
@@ -264,14 +264,14 @@ std::vector<StrategyInfo> lookup_presets() {
 std::vector<StrategyInfo> ranked_methods() {
   return {
       {"token-recycling",
-       "Token Recycling as published: a fixed tree of 80 nodes, from the top-k rows of the target",
+       "Token Recycling as published: a tree of 80 nodes, from the target's top-k rows",
        {},
        false,
        &make_token_recycling,
        Remembers::strategy,
        peers::PublishedTokenRecyclingDrafter::max_nodes},
       {"racer",
-       "RACER as published: retrieval from a trie of n-grams, then the top-k rows of the target",
+       "RACER as published: retrieval from a trie of n-grams, then the target's top-k rows",
        {{"nodes", "63", "most tokens drafted", 1, peers::RacerDrafter::max_nodes},
         {"ngram", "10", "length of the n-grams in the trie", 2, longest_ngram},
         {"trie", "10000", "nodes of the trie", longest_ngram + 2, std::int64_t{1} << 24},
@@ -287,7 +287,7 @@ std::vector<StrategyInfo> ranked_methods() {
 std::vector<StrategyInfo> retrieval_methods() {
   return {
       {"rest",
-       "REST as published: the most frequent continuations in the first corpus, or else in past sessions",
+       "REST as published: the most frequent continuations in a corpus or past sessions",
        {{"nodes", "64", "most tokens drafted", 1, RestDrafter::max_nodes},
         ngram_key("max_ngram", "16", "longest suffix looked up"),
         ngram_key("min_ngram", "2", "shortest suffix looked up"),
@@ -304,7 +304,7 @@ std::vector<StrategyInfo> retrieval_methods() {
 std::vector<StrategyInfo> other_strategies() {
   return {
       {"token-table",
-       "a hash table from the last n tokens to the next one (ngram-mod of llama.cpp and mlx-lm)",
+       "a hash table: the last n tokens to the next one (ngram-mod of llama.cpp, mlx-lm)",
        {{"preset", "none", "settings of another system", 0, 0, {"none", "llama.cpp", "mlx-lm"}},
         {"n", of_preset, "tokens that determine the next one", 1, longest_ngram, {}, of_preset},
         {"min", of_preset, "drafts with fewer tokens are dropped", 1, 64, {}, of_preset},

@@ -38,6 +38,7 @@ namespace reprise::replay {
 namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
+constexpr std::size_t list_columns = 100;  // of --list
 
 template <class AnyReport>
 void write(std::ostream& out, bool json, const AnyReport& report, const TableStyle& style) {
@@ -134,8 +135,8 @@ Buffer<std::byte> read_snapshot(const Options& options) {
 
 /// Writes the page about a replay. Returns the exit status.
 int deliver_page(const Options& options, const Surroundings& surroundings, PageCollector& collector,
-                 const Vocabulary& words, tools::Progress& progress) {
-  PageData page = collector.finish(progress);
+                 std::span<const DatastoreRef> stores, const Vocabulary& words, tools::Progress& progress) {
+  PageData page = collector.finish(stores, progress);
   page.part = options.part;
   std::ostringstream text;
   write_page(text, page, words);
@@ -289,7 +290,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
           surroundings.table);
   });
   int status = std::max(delivered, report_faults(rows, surroundings.error));
-  if (page) status = std::max(status, deliver_page(options, surroundings, *page, words, progress));
+  if (page) status = std::max(status, deliver_page(options, surroundings, *page, corpora.stores(), words, progress));
   if (options.snapshot_out.empty()) return status;
   if (status == exit_done) return deliver_snapshot(options, left, surroundings.error);
   surroundings.error << "reprise-replay: " << tools::printable(options.snapshot_out)
@@ -336,7 +337,8 @@ void write_list(std::ostream& out) {
   out << "strategies (--strategy name:key=value,...; a value may be a range, as in k=0..15)\n";
   for (const StrategyInfo& info : strategies()) {
     out << "\n  " << info.name << std::string(info.name.size() < 14 ? 14 - info.name.size() : 1, ' ') << info.meaning
-        << (info.name == default_strategy ? " (the default)" : "") << "\n";
+        << "\n";
+    if (info.name == default_strategy) out << std::string(16, ' ') << "(the default)\n";
     if (info.remembers == Remembers::sequences)
       out << std::string(16, ' ') << "--memory past: keeps sessions and learned state; can be saved\n"
           << std::string(16, ' ') << "--corpus: reads corpora\n";
@@ -349,16 +351,18 @@ void write_list(std::ostream& out) {
     if (info.calibrated) out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
     for (const KeyInfo& key : info.keys) {
       const std::string setting = std::string(key.name) + "=" + std::string(key.default_value);
-      out << "      " << setting << std::string(setting.size() < 20 ? 20 - setting.size() : 1, ' ') << key.meaning
-          << " (" << values(key) << ")\n";
+      const std::string line = "      " + setting + std::string(setting.size() < 20 ? 20 - setting.size() : 1, ' ') +
+                               std::string(key.meaning);
+      const std::string choices = "(" + values(key) + ")";
+      out << line << (line.size() + 1 + choices.size() <= list_columns ? " " : "\n" + std::string(26, ' ')) << choices
+          << "\n";
     }
   }
   out << "\ncurves (--cost CURVE)\n\n"
          "  linear:S      a pass costs 1 + S x drafted tokens; S is a number from 0 to 65536\n"
-         "  FILE.json     measured: {\"version\": 1, \"base_ns\": t, \"points\": [{\"sequences\", \"context\", "
-         "\"rows\", \"ns\"}, ...]};\n"
-         "                also searched among the bundled ones (step-8.json, moe.json) if it is not in the current "
-         "folder\n";
+         "  FILE.json     measured: {\"version\": 1, \"base_ns\": t,\n"
+         "                \"points\": [{\"sequences\", \"context\", \"rows\", \"ns\"}, ...]}; also searched among the\n"
+         "                bundled ones (step-8.json, moe.json) if it is not in the current folder\n";
 }
 
 int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings) {

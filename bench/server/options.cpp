@@ -16,8 +16,9 @@ using tools::whole;
 using tools::word;
 
 constexpr std::string_view purpose =
-    R"(Serves recorded sessions, many at a time, like a server with continuous batching, and measures the gain of drafting:
-the batch planner compared with no drafting and with fixed numbers of drafted tokens.
+    R"(Serves recorded sessions, many at a time, like a server with continuous batching, and measures the
+gain of drafting: the batch planner compared with no drafting and with fixed numbers of drafted
+tokens.
 
 usage: reprise-server [OPTION]... [TRACE]...
 
@@ -25,13 +26,14 @@ usage: reprise-server [OPTION]... [TRACE]...
 
 constexpr std::string_view notes = R"(  --help, --version
 
-At least two sessions for each place in the batch are served. When one ends the next takes its place; counting ends with the pass after which no session
-is left to begin. Prompts and the first token of each turn are free, and the length of a turn is not known before. All
-methods use the same drafter and verify the likeliest nodes of its drafts. Throughput: tokens in the time of a pass
-of one row; drafting time is not charged. Planning: mean measured time in the planner per pass.
+At least two sessions for each place in the batch are served. When one ends, the next takes its
+place; counting ends with the pass after which no session is left to begin. Prompts and the first
+token of each turn are free, and the length of a turn is not known before. All methods use the same
+drafter and verify the likeliest nodes of its drafts. Throughput: tokens in the time of a pass of
+one row; drafting time is not charged. Planning: mean measured time in the planner per pass.
 
-exit status: 0 done; 1 an output differed from its recording or results could not be written; 2 an argument,
-trace or curve cannot be used.
+exit status: 0 done; 1 an output differed from its recording or results could not be written;
+2 an argument, trace or curve cannot be used.
 )";
 
 constexpr std::string_view a_number = "a number";
@@ -58,17 +60,21 @@ tools::OptionTable table_of(Options& o) {
       {"", "", purpose},
       {"TRACE",
        "",
-       "a file of recorded sessions, one JSON object a line (see reprise-replay --help); the sessions of\n"
-       "all files together are served, shuffled. default: the bundled ones",
+       "a file of recorded sessions, one JSON object a line (see reprise-replay\n"
+       "--help); the sessions of all files together are served, shuffled. default: the\n"
+       "bundled ones",
        {}},
       {"", "", "\n"},
       {"--sequences", "LIST", "numbers of sequences in every pass (default 1,2,4,8,16,32,64,128,256)",
        numbers(o.sequences, 4096)},
-      {"--fixed", "LIST", "drafted tokens per sequence of the fixed methods, for comparison (default 4,10)",
+      {"--fixed", "LIST",
+       "drafted tokens per sequence of the fixed methods, for comparison\n"
+       "(default 4,10)",
        numbers(o.fixed, 64)},
       {"--curve", "CURVE",
-       "time of a pass by its sequences and all its rows: FILE.json (points of the next smaller measured\n"
-       "number of sequences; knee-64.json is the default and bundled), or linear:S, 1 + S x (rows - 1)",
+       "time of a pass by its sequences and all its rows: FILE.json (points of the\n"
+       "next smaller measured number of sequences; knee-64.json is the default and\n"
+       "bundled), or linear:S, 1 + S x (rows - 1)",
        text(o.curve)},
       {"--curve-known", "HOW", "told (default): the planner receives the curve; learned: only pass times",
        word<bool>(o.learned, {{"told", false}, {"learned", true}})},

@@ -535,6 +535,13 @@ TEST_F(IndexTool, HelpNamesEveryCommand) {
   EXPECT_THAT(done({"--version"}).out, StartsWith("reprise-index "));
 }
 
+TEST_F(IndexTool, HelpFitsInto100Columns) {
+  std::string all = done({"--help"}).out;
+  for (const char* command : {"build", "merge", "info", "verify", "query"}) all += done({command, "--help"}).out;
+  std::istringstream lines(all);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+}
+
 TEST_F(IndexTool, RefusesArgumentsWithASentence) {
   const auto refused = [](const std::vector<std::string>& arguments, const std::string& sentence) {
     const Ran ran = run(arguments);

@@ -72,6 +72,48 @@ TEST(Change, PaysIfItIsFasterBeyondNoise) {
   EXPECT_FALSE(change(before, after).pays());
 }
 
+TEST(Change, PaysForTheMemoryThatItAdds) {
+  constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+  const auto before = costs(16, 50, 10, 1);
+  const auto gaining = [&](double gain) {
+    auto after = before;
+    for (SessionCost& session : after) session.cost /= 1 + gain;
+    return change(before, after);
+  };
+  EXPECT_TRUE(gaining(0.008).pays());
+  EXPECT_TRUE(gaining(0.008).pays(5 * mebibyte));
+  EXPECT_FALSE(gaining(0.008).pays(7 * mebibyte));
+  EXPECT_FALSE(gaining(0.008).pays(64 * mebibyte));
+  EXPECT_FALSE(gaining(0.036).pays(64 * mebibyte));
+  EXPECT_TRUE(gaining(0.038).pays(64 * mebibyte));
+  EXPECT_NEAR(Change::least_gain(64 * mebibyte), 0.037, 1e-12);
+}
+
+TEST(Advice, SaysThatAGainIsTooLittleForItsMemory) {
+  Advice advice;
+  advice.sessions = 16;
+  Tried tried;
+  tried.question = "history";
+  tried.setting = "64 MiB";
+  tried.speedup = 2;
+  tried.change = {1.008, Interval{1.004, 1.012}};
+  tried.memory_bytes = std::uint64_t{72} << 20;
+  tried.added_bytes = tried.memory_bytes;
+  EXPECT_EQ(text_of(tried, advice).verdict, "too little for its memory");
+  EXPECT_EQ(text_of(tried, advice).memory, "72.0 MiB");
+  advice.tried = {tried};
+  std::ostringstream summary;
+  write_summary(summary, advice);
+  EXPECT_EQ(
+      summary.str(),
+      "Leave the settings as they are: no change gave +0.5% or more, beyond noise, and enough for the memory that it "
+      "adds.\n");
+  tried.added_bytes = 0;
+  EXPECT_EQ(text_of(tried, advice).verdict, "leave it");  // it stays slower than plain decoding
+  tried.change = {1.001, Interval{1.0005, 1.002}};
+  EXPECT_EQ(text_of(tried, advice).verdict, "leave it");
+}
+
 TEST(Change, NoiseSeldomPays) {
   // Pairs of replays whose sessions cost the same on average. With 99% intervals, half a percent of them may pay.
   int paying = 0;
@@ -162,7 +204,10 @@ TEST_F(AdviceTool, FindsThatAHistoryPays) {
   const Ran ran = advised({"--cost", "linear:0.02"});
   ASSERT_EQ(ran.status, 0) << ran.error;
   EXPECT_THAT(ran.out,
-              AllOf(HasSubstr("Advice for 24 sessions, 1,416 tokens, under linear:0.02"), HasSubstr("\nTogether: "),
+              AllOf(HasSubstr("Advice for 24 sessions, 1,416 tokens, under linear:0.02"),
+                    HasSubstr("\nUse: history 1 MiB.\nTogether: "),
+                    HasSubstr("The defaults (chains, no rankings, no history): "),
+                    HasSubstr("A change must gain 0.5%, and\n0.05% more for each MiB of memory that it adds.\n"),
                     HasSubstr("HistoryStore::make({.max_bytes = 1048576})"), Not(HasSubstr("SuffixArray"))));
   EXPECT_EQ(advised({"--cost", "linear:0.02", "--threads", "3"}).out, ran.out);
 }

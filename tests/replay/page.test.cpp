@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -178,6 +179,101 @@ TEST_F(Page, RowsAddUp) {
                 AllOf(HasSubstr("<code>" + cuts.keys[i] + "</code>"),
                       HasSubstr("<td data-label=\"Passes: \" role=\"cell\">" + tools::grouped(passes) + "</td>")));
   }
+}
+
+TEST_F(Page, StatesTheShapeAndTheRankings) {
+  const auto shape = [&](const Arguments& arguments) {
+    const WithPage ran = paged(joined({"--cost", "linear:0.02"}, arguments));
+    EXPECT_EQ(ran.status, 0) << ran.error;
+    return between(ran.page, "<p id=\"shape\">", "</p>");
+  };
+  const std::string bare = write("t.jsonl", sessions(2, 1));
+  EXPECT_EQ(
+      shape({bare}),
+      "Drafts are <strong>chains</strong>, <strong>without</strong> rankings of the target (top-k rows: the traces "
+      "have none). An engine with two functions, <code>verify</code> and <code>commit</code>, gets this.");
+  EXPECT_THAT(
+      shape({"--shape", "tree", bare}),
+      AllOf(StartsWith("Drafts are <strong>trees</strong>, <strong>without</strong>"),
+            HasSubstr("more than two functions: one that verifies trees (<code>Capabilities::max_leaves</code>).")));
+  const std::string ranked = write(
+      "r.jsonl", R"({"id":"a","category":"x","turns":[{"prompt":[1,2],"output":[1,2,1],"top_k":[[1],[2,4],[1,2]]}]})"
+                 "\n");
+  EXPECT_THAT(shape({ranked}), HasSubstr("(top-k rows: <code>--top-k off</code>)"));
+  EXPECT_THAT(shape({"--top-k", "on", "--strategy", "hf", ranked}),
+              HasSubstr("(top-k rows: this strategy wants none)"));
+  EXPECT_THAT(shape({"--top-k", "on", ranked}),
+              AllOf(StartsWith("Drafts are <strong>chains</strong>, <strong>with</strong> rankings"),
+                    HasSubstr(" of accepted tokens). This needs"),
+                    HasSubstr(": one that shows its rankings (<code>top_k(i)</code>).")));
+  EXPECT_THAT(shape({"--top-k", "on", "--shape", "tree", ranked}),
+              HasSubstr("one that verifies trees (<code>Capabilities::max_leaves</code>) and shows its rankings"));
+}
+
+TEST_F(Page, CountsSessionsOnTheAxisOfTheHistogram) {
+  const WithPage ran = paged({"--strategy", "none", write("t.jsonl", sessions(30, 3))});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  // Without drafts, all sessions have the speedup 1.
+  const std::string drawing = between(ran.page, "id=\"histogram\"", "</svg>");
+  std::vector<std::string> labels;
+  for (std::size_t at = 0; (at = drawing.find("class=\"count\"", at)) != std::string::npos; ++at)
+    labels.push_back(between(drawing.substr(at), ">", "<"));
+  EXPECT_THAT(labels, ElementsAre("0", "10", "20", "30"));
+  EXPECT_THAT(drawing, AllOf(HasSubstr(">sessions</text>"), HasSubstr(">speedup of a session</text>"),
+                             HasSubstr("height=\"104.0\"><title>30 sessions</title>")));
+}
+
+TEST_F(Page, SaysWhichSessionsReachAPosition) {
+  std::ostringstream text;
+  const auto add = [&](const std::string& id, const std::string& category, std::size_t tokens) {
+    text << R"({"id":")" << id << R"(","category":")" << category << R"(","turns":[{"prompt":[1,2],"output":[5)";
+    for (std::size_t i = 0; i < tokens; ++i) text << ",7";
+    text << "]}]}\n";
+  };
+  for (int i = 0; i < 6; ++i) add("s" + std::to_string(i), "short", 16);
+  for (int i = 0; i < 3; ++i) add("m" + std::to_string(i), "middle", 32);
+  add("l0", "long", 64);
+  add("l1", "long", 65);
+  const WithPage ran = paged({"--strategy", "none", write("t.jsonl", text.str())});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  const auto reach = [&](const std::string& range) { return between(ran.page, ">" + range + "</th>", "</tr>"); };
+  EXPECT_THAT(reach("0&nbsp;to&nbsp;15"), HasSubstr(">all 11<"));
+  EXPECT_THAT(reach("16&nbsp;to&nbsp;31"), HasSubstr(">5 of 11: <bdi>middle</bdi> 3, <bdi>long</bdi> 2<"));
+  EXPECT_THAT(reach("32&nbsp;to&nbsp;63"), HasSubstr(">2 of 11: <bdi>l0</bdi>, <bdi>l1</bdi><"));
+  EXPECT_THAT(reach("64&nbsp;to&nbsp;127"), HasSubstr(">1 of 11: <bdi>l1</bdi><"));
+}
+
+TEST_F(Page, HasTheAdvice) {
+  const std::string trace = write("t.jsonl", sessions(30, 3));
+  const WithPage ran = paged({"--cost", "linear:0.02", trace});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  const std::string advised = output({"--advise", "--cost", "linear:0.02", trace});
+  // The sentences, the table and the code are those of --advise.
+  const std::string sentence = between(ran.page, "<p id=\"advised\">", "\n");
+  ASSERT_GT(sentence.size(), 20U);
+  EXPECT_THAT(advised, HasSubstr(sentence));
+  EXPECT_EQ(count(between(ran.page, "aria-label=\"Settings that were tried\"", "</table>"), "<tr role=\"row\">"), 12U);
+  EXPECT_THAT(advised, HasSubstr("auto curve = reprise::CostCurve::linear(0.02);\n"));
+  EXPECT_THAT(ran.page, HasSubstr("<code>auto curve = reprise::CostCurve::linear(0.02);\n"));
+  EXPECT_THAT(ran.page, HasSubstr("A change must gain 0.5%, and 0.05% more for each MiB of memory that it adds."));
+
+  EXPECT_THAT(ran.page, Not(HasSubstr("From every ")));
+
+  const WithPage few = paged({"--cost", "linear:0.02", write("few.jsonl", sessions(3, 1))});
+  EXPECT_THAT(few.page, AllOf(HasSubstr("<p id=\"advised\">Too few sessions for an advice: 3 with tokens"),
+                              Not(HasSubstr("Settings that were tried"))));
+}
+
+TEST_F(Page, TakesTheAdviceFromAPartOfManyTokens) {
+  std::string output = "1";
+  for (int i = 0; i < 10'000; ++i) output += ",1";
+  std::string text;
+  for (int i = 0; i < 24; ++i)
+    text +=
+        R"({"id":")" + std::to_string(i) + R"(","category":"c","turns":[{"prompt":[1],"output":[)" + output + "]}]}\n";
+  const WithPage ran = paged({"--cost", "linear:0.02", "--strategy", "none", write("t.jsonl", text)});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  EXPECT_THAT(ran.page, HasSubstr("From every 3rd session: 8 sessions, 80,000 tokens."));
 }
 
 TEST_F(Page, EscapesHostileNames) {

@@ -236,6 +236,15 @@ def check_drawing(browser, url, results):
     for (x, y), item in zip(circles, bins):
         check(abs((x - 46) / 290 - item["claimed"]) < 0.001 and abs((310 - y) / 290 - item["observed"]) < 0.001,
               f"a point of the reliability diagram is off: {x}, {y}, {item}")
+    bars = browser.run("""return [...document.querySelectorAll('#histogram rect')].map((e) =>
+        [parseInt(e.textContent.replaceAll(',', '')), Number(e.getAttribute('height'))])""")
+    labels = browser.run("""return [...document.querySelectorAll('#histogram .count')].map((e) =>
+        [parseInt(e.textContent.replaceAll(',', '')), Number(e.getAttribute('y'))])""")
+    check(sum(count for count, _ in bars) == main["sessions"], "the histogram has not all sessions")
+    check(labels[0][0] == 0 and labels[-1][0] >= max(count for count, _ in bars), f"the axis of counts is {labels}")
+    pixels = (labels[0][1] - labels[-1][1]) / labels[-1][0]
+    for count, height in bars:
+        check(abs(height - max(2, count * pixels)) <= 0.2, f"a bar of {count} sessions is {height} high")
     shown = browser.run("return document.getElementById('speedup').textContent")
     check(shown.startswith(f"{main['speedup']:.3f}"), f"the answer is {shown}, the result {main['speedup']}")
 

@@ -111,7 +111,7 @@ class Command {
   std::vector<std::string> named_;  // the curves
   std::vector<CostCurve> curves_;
   std::vector<StrategyRun> runs_;
-  ReplaySettings settings_;
+  ReplaySettings settings_ = two_functions();
 };
 
 /// The commands of the first block after a line that begins with `start`.

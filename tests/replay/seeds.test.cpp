@@ -63,7 +63,7 @@ TEST(SeedRow, HasMeanWorstAndWeakSeeds) {
 std::string table(const std::vector<SeedRow>& rows, CostKnown known = CostKnown::carried) {
   const std::vector<CostCurve> costs = {CostCurve::parse("linear:0.1")};
   std::ostringstream out;
-  ReplaySettings settings;
+  ReplaySettings settings = two_functions();
   settings.cost_known = known;
   write_table(out, SeedReport{rows, costs, settings}, {80, false});
   return out.str();
@@ -73,6 +73,7 @@ TEST(SeedReport, DrawsATableAndASummary) {
   EXPECT_EQ(table({row_of({0.5, 1.125})}),
             "t\n"
             "  1 session, 30 tokens; carried, noise 0.1, seeds 5 to 6\n"
+            "  drafts: chains, no rankings (the traces have none)\n"
             "\n"
             "                        told  mean / worst /  seed of   last quarter below\n"
             "strategy  curve      speedup    told    told    worst   0.97 of told\n"

@@ -96,14 +96,18 @@ TEST_F(Tool, SaysWhetherTopKRowsWereShown) {
     more.insert(more.end(), base.begin(), base.end());
     return run(more);
   };
-  EXPECT_EQ(value(with({"--format=json", trace})), "unused") << "this strategy wants no rows";
+  EXPECT_EQ(value(with({"--format=json", "--top-k=on", trace})), "unused") << "this strategy wants no rows";
+  EXPECT_EQ(value(with({"--format=json", trace})), "off") << "the default";
   EXPECT_EQ(value(with({"--format=json", "--top-k=off", trace})), "off");
-  EXPECT_EQ(value(with({"--format=json", "--stream", trace, write("u.jsonl", two_sessions)})), "unused");
+  EXPECT_EQ(value(with({"--format=json", "--top-k=on", "--stream", trace, write("u.jsonl", two_sessions)})), "unused");
   EXPECT_EQ(value(with({"--format=json", write("u.jsonl", two_sessions)})), "missing");
-  EXPECT_THAT(with({trace}).out, EndsWith("Rows of rejected\ntokens are not in a trace: a lower bound.\n"));
+  EXPECT_THAT(with({"--top-k=on", trace}).out,
+              AllOf(HasSubstr("\n  drafts: chains, rankings of accepted tokens (--top-k on)\n"),
+                    EndsWith("Rows of rejected\ntokens are not in a trace: a lower bound.\n")));
+  EXPECT_THAT(with({trace}).out, AllOf(HasSubstr("\n  drafts: chains, no rankings (--top-k off)\n"),
+                                       EndsWith("were not shown (--top-k off).\n")));
   EXPECT_THAT(with({"--top-k=off", trace}).out, EndsWith("were not shown (--top-k off).\n"));
   EXPECT_THAT(with({write("u.jsonl", two_sessions)}).out, Not(HasSubstr("op-k")));
-  EXPECT_EQ(with({"--top-k=on", trace}).status, 0);
   const Ran refused = with({"--top-k=on", write("u.jsonl", two_sessions)});
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.error, HasSubstr("--top-k on: no turn of the traces has top_k"));
@@ -113,10 +117,11 @@ TEST_F(Tool, SaysWhetherTopKRowsWereShown) {
   EXPECT_EQ(broken.status, 2);
   EXPECT_THAT(broken.error, HasSubstr("v.jsonl:3: turns[0].top_k: has the length 1, but output has the length 2"));
 
-  const Ran seeds = run({"--strategy=ngram", "--cost=linear:0.1", "--cost-known=learned", "--seeds=1", trace});
-  EXPECT_THAT(seeds.out, EndsWith("a lower bound.\n"));
+  const Arguments learned = {"--strategy=ngram", "--cost=linear:0.1", "--cost-known=learned", "--seeds=1"};
+  EXPECT_THAT(run(joined(learned, {"--top-k=on", trace})).out,
+              AllOf(HasSubstr("\n  drafts: chains, rankings of accepted tokens"), EndsWith("a lower bound.\n")));
   for (const auto& [strategy, shown] : {std::pair("ngram", "accepted rows"), std::pair("ngram:rows=no", "unused")})
-    EXPECT_EQ(value(run({"--strategy", strategy, "--cost=linear:0.1", "--cost-known=learned", "--seeds=1",
+    EXPECT_EQ(value(run({"--strategy", strategy, "--top-k=on", "--cost=linear:0.1", "--cost-known=learned", "--seeds=1",
                          "--format=json", trace})),
               shown);
 }
@@ -138,6 +143,21 @@ TEST_F(Tool, CountsTheTopKRowsThatWereShown) {
   std::ostringstream json;
   write_json(json, report);
   EXPECT_THAT(json.str(), HasSubstr(R"("top_k": "accepted rows", "top_k_rows": 1234)"));
+}
+
+TEST_F(Tool, StatesTheShapeOfTheDrafts) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const Arguments learned = {"--cost=linear:0.1", "--cost-known=learned", "--seeds=1"};
+  for (const Arguments& more : {Arguments(), learned}) {
+    EXPECT_THAT(output(joined(more, {trace})),
+                AllOf(HasSubstr("\n  drafts: chains, no rankings (the traces have none)\n"), Not(HasSubstr("Trees"))));
+    EXPECT_THAT(output(joined(more, {"--shape=tree", trace})),
+                AllOf(HasSubstr("\n  drafts: trees, no rankings (the traces have none)\n"),
+                      HasSubstr("\nTrees (--shape tree): for engines that verify trees"),
+                      EndsWith("gets chains, which are the default.\n")));
+  }
+  EXPECT_EQ(word(result({"--cost=linear:0", trace}), "shape"), "chain");
+  EXPECT_EQ(word(result({"--cost=linear:0", "--shape=tree", trace}), "shape"), "tree");
 }
 
 TEST_F(Tool, DrawsATable) {
@@ -390,7 +410,7 @@ TEST_F(Tool, HelpsAndLists) {
                               HasSubstr("rolling_hash | suffix_array | naive"), HasSubstr("linear:S"),
                               HasSubstr("FILE.json"), HasSubstr("(the default)")));
   std::istringstream lines(list.out);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
 
 TEST_F(Tool, FindsTheBundledTraces) {

@@ -164,6 +164,11 @@ TEST_F(ServerFiles, AreNeverReplacedIfTheyAreRead) {
   EXPECT_EQ(read(trace), text);
 }
 
+TEST(ServerTool, HelpFitsInto100Columns) {
+  std::istringstream lines(help_text());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+}
+
 TEST(ServerTool, ShowsControlCharactersEscaped) {
   const Answer answer = tool({"none\x1b[1m.jsonl"});
   EXPECT_EQ(answer.status, exit_bad_input);
