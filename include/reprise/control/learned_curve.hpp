@@ -108,13 +108,12 @@ class LearnedCurve {
     return since >= (closely ? 16 : 256) || loss <= since * share;
   }
   /// Returns the maximum number of rows of the next pass, because a pass far beyond all timed row counts may be
-  /// expensive. It is a power of two, so that long drafts time row counts that suit the kernels of most engines. The
-  /// limit grows as passes are timed, and exceeds most_rows after at most 2,080 timed passes. It is most_rows + 1 if
-  /// the last pass was not timed, and never below CostPrior::widest().
+  /// expensive. The limit grows as passes are timed, and exceeds most_rows after at most 2,080 timed passes. It is
+  /// most_rows + 1 if the last pass was not timed, and never below CostPrior::widest().
   [[nodiscard]] std::size_t explored_rows() const noexcept {
     if (!timed_) return most_rows + 1;
-    return std::bit_ceil(std::max<std::size_t>(
-        {4, plain_.count < 2 ? 0 : 2 * widest_, passes_ / 32, static_cast<std::size_t>(std::bit_width(assumed_))}));
+    return std::max<std::size_t>(
+        {3, plain_.count < 2 ? 0 : 2 * widest_, passes_ / 32, static_cast<std::size_t>(std::bit_width(assumed_))});
   }
 
   /// Returns true if the cost of a row count is uncertain: neither trusted nor assumed, or not timed for 128 to 2,048

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -118,10 +119,11 @@ class LearnedCost {
     return curve_.trusted(rows) ? cost + UnitScale::multiply(cost, curve_.margin(rows)) : charged(cost);
   }
 
-  /// Returns the maximum number of drafted rows for which the pass stays within LearnedCurve::explored_rows(). With
-  /// widths, that limit is rounded up to the next width that allows a draft, if there is one.
+  /// Returns the maximum number of drafted rows for which the pass stays within LearnedCurve::explored_rows(), rounded
+  /// up to a power of two: long drafts then time row counts that suit the kernels of most engines. With widths, that
+  /// limit is rounded up to the next width that allows a draft, if there is one.
   [[nodiscard]] std::size_t explored_rows(const PassLimits& room) const noexcept {
-    std::size_t rows = curve_.explored_rows();
+    std::size_t rows = std::bit_ceil(curve_.explored_rows());
     const auto width = std::lower_bound(room.widths.begin(), room.widths.end(), std::max(rows, room.plain.rows + 1));
     if (width != room.widths.end()) rows = *width;
     return rows - std::min(rows, room.plain.rows);
