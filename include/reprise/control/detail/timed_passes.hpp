@@ -65,7 +65,7 @@ class ContextLine {
  private:
   static constexpr std::int64_t memory = 256;  // number of passes in the means
   static constexpr std::int64_t most = (std::int64_t{1} << 40) - 1;
-  static constexpr std::int64_t least_squares = 128 * 128;  // contexts that differ by less show no slope
+  static constexpr std::int64_t least_squares = std::int64_t{128} * 128;  // contexts that differ by less show no slope
 
   static std::int64_t limited(std::size_t context) noexcept {
     return static_cast<std::int64_t>(std::min<std::size_t>(context, std::size_t{1} << 20));
