@@ -17,7 +17,9 @@ from ._errors import OrderError, error
 Self = TypeVar("Self", bound="Owner")
 
 
-_counting = threading.Lock()  # for the users of all handles, because Python may run without its global lock
+# Protects the users of all handles, because Python may run without its global lock. A thread may take it twice: while it
+# counts, the garbage collector can release another object.
+_counting = threading.RLock()
 
 
 class Handle:

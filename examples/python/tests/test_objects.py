@@ -10,6 +10,7 @@ import threading
 import unittest
 
 import reprise
+from reprise import _handle
 from reprise._handle import Owner
 
 TEXT = [1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3]
@@ -108,6 +109,16 @@ class Objects(unittest.TestCase):
             stop.set()
             for thread in threads:
                 thread.join()
+
+    def test_the_collector_may_free_an_object_while_users_are_counted(self) -> None:
+        def collect() -> None:
+            with _handle._counting:
+                reprise.Drafter().close()
+
+        thread = threading.Thread(target=collect, daemon=True)
+        thread.start()
+        thread.join(20)
+        self.assertFalse(thread.is_alive())
 
     def test_a_forked_process_has_objects_of_its_own(self) -> None:
         drafter = reprise.Drafter(cost=0.01)
