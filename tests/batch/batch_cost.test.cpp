@@ -132,19 +132,5 @@ TEST(BatchCost, GivenCostsEndALoanAtOnce) {
   EXPECT_GT(cost.cost(4), cheap) << "nothing is known of it again";
 }
 
-TEST(BatchCost, ExplorationReachesPowersOfTwoOfAllRows) {
-  BatchCost cost = unknown();
-  const auto run = [&](std::size_t drafted) {
-    cost.prepare({4, 4, 0});
-    cost.learn(drafted, std::chrono::milliseconds(10), {});
-  };
-  for (int i = 0; i < 3; ++i) run(0);
-  for (const std::size_t rows : {8U, 16U, 32U}) {
-    cost.prepare({4, 4, 0});
-    EXPECT_EQ(4 + cost.explored_rows(), rows);
-    for (int i = 0; i < 2; ++i) run(rows - 4);
-  }
-}
-
 }  // namespace
 }  // namespace reprise::batch_cost_test

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -140,10 +139,8 @@ class BatchCost {
   }
 
   /// Returns the largest number of drafted rows that the times learned so far allow; unlimited if a curve was given.
-  /// The pass then has a power of two of rows in total.
   [[nodiscard]] std::size_t explored_rows() const noexcept {
-    if (told_) return unlimited;
-    return std::bit_ceil(plain_.rows + (learned().explored_rows() - 1) * unit(plain_.sequences)) - plain_.rows;
+    return told_ ? unlimited : (learned().explored_rows() - 1) * unit(plain_.sequences);
   }
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
   /// would be skipped, in plain passes.
