@@ -44,8 +44,8 @@ class UsualError {
 /// The time of a plain pass as a function of its context: a straight line through recent plain passes.
 class ContextLine {
  public:
-  /// Returns what a time at `context` would be at the mean context of the line, changed by a factor of at most 8.
-  /// Requires 0 < `time` < 2^40.
+  /// Converts a time at `context` to the mean context of the line. It changes by a factor of at most 8. Requires
+  /// 0 < `time` < 2^40.
   [[nodiscard]] std::int64_t at_mean(std::int64_t time, std::size_t context) const noexcept {
     if (count_ == 0) return time;
     const std::int64_t here = std::clamp(at(context), time_ / 8 + 1, 8 * time_);
