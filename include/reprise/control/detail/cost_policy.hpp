@@ -120,10 +120,10 @@ class LearnedCost {
   }
 
   /// Returns the maximum number of drafted rows for which the pass stays within LearnedCurve::explored_rows(), rounded
-  /// up to a power of two: long drafts then time row counts that suit the kernels of most engines. With widths, that
-  /// limit is rounded up to the next width that allows a draft, if there is one.
+  /// down to a power of two: long drafts then time row counts that suit the kernels of most engines. The limit is at
+  /// least 3, and never below a known row count. With widths, it is rounded up to the next width that allows a draft.
   [[nodiscard]] std::size_t explored_rows(const PassLimits& room) const noexcept {
-    std::size_t rows = std::bit_ceil(curve_.explored_rows());
+    auto rows = std::max<std::size_t>({3, std::bit_floor(curve_.explored_rows()), curve_.widest()});
     const auto width = std::lower_bound(room.widths.begin(), room.widths.end(), std::max(rows, room.plain.rows + 1));
     if (width != room.widths.end()) rows = *width;
     return rows - std::min(rows, room.plain.rows);
