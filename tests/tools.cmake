@@ -99,10 +99,29 @@ add_test(NAME sources.predicted COMMAND reprise-bench-predicted --max-nodes 8)
 add_test(NAME sources.predicted_bad_input COMMAND reprise-bench-predicted --no-such-option)
 set_tests_properties(sources.predicted_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "there is no option --no-such")
 
-# Also compares every replay with its recording. The requests are made up.
-add_test(NAME head.made_up COMMAND reprise-bench-head ${CMAKE_CURRENT_LIST_DIR}/bench_head/requests.jsonl)
+# Also compares every replay with its recording. The requests are made up; each option gives other figures.
+foreach(
+  head IN
+  ITEMS "made_up 1.98 .   1.72 .   1.93 .   2.25 .   2.50 .    58%"
+        "per_token 1.98 .   1.46 .   1.96 .   1.98 .   2.31 .    37% --per-token"
+        "chains 2.06 .   1.72 .   1.88 .   2.08 .   2.59 .    76% --chains"
+        "same_length 1.98 .   1.74 .   1.87 .   2.23 .   2.48 .    60% --same-length"
+        "fresh 1.93 .   1.72 .   1.95 .   2.14 .   2.48 .    55% --fresh"
+        "limit 1.73 .   1.45 .   1.62 .   1.84 .   2.06 .    59% --limit 2"
+        "head_tokens 1.98 .   1.44 .   2.10 .   2.09 .   2.25 .    22% --head-tokens 1"
+)
+  string(REGEX MATCH "^([a-z_]+) (.*%)(.*)$" head "${head}")
+  set(name head.${CMAKE_MATCH_1})
+  set(row "0.02 .   0.1 .   ${CMAKE_MATCH_2}")
+  separate_arguments(options UNIX_COMMAND "${CMAKE_MATCH_3}")
+  set(requests ${CMAKE_CURRENT_LIST_DIR}/bench_head/requests.jsonl)
+  add_test(NAME ${name} COMMAND reprise-bench-head --row-cost 0.02 --head-cost 0.1 ${options} ${requests})
+  set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${row}")
+endforeach()
 add_test(NAME head.bad_input COMMAND reprise-bench-head --row-cost -1 file)
-set_tests_properties(head.bad_input PROPERTIES PASS_REGULAR_EXPRESSION "needs numbers from 0 to 10")
+set_tests_properties(head.bad_input PROPERTIES PASS_REGULAR_EXPRESSION "--row-cost -1: needs numbers from 0 to 10")
+add_test(NAME head.bad_file COMMAND reprise-bench-head ${PROJECT_SOURCE_DIR}/bench/traces/chat.jsonl)
+set_tests_properties(head.bad_file PROPERTIES PASS_REGULAR_EXPRESSION "chat.jsonl:1: prompt_token_ids: missing")
 
 find_package(Python3 COMPONENTS Interpreter)
 
