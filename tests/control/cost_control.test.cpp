@@ -461,6 +461,19 @@ TEST(CostControl, TriesLengthsAlsoWhileAskingForDraftsDoesNotPay) {
   }
 }
 
+TEST(CostControl, SendsAuxiliaryNodesForTheirWorthAlsoIfTheyFormAChain) {
+  std::vector<DraftNode> draft;
+  for (int i = 0; i < 10; ++i)
+    draft.push_back(
+        {.token = Token{i}, .parent = i - 1, .path_probability = Probability::ratio(1, 10), .auxiliary = true});
+  std::vector<DraftNode> apart = draft;
+  for (DraftNode& node : apart) node.parent = anchor_parent;
+  for (const std::vector<DraftNode>* nodes : {&draft, &apart}) {
+    CostControl control({.curve = CostCurve::linear(0.02), .calibrated = true});
+    EXPECT_EQ(control.choose(view(*nodes), all_of(*nodes), {}).nodes, 10U);
+  }
+}
+
 TEST(CostControl, ExploresRowCountsThatSuitKernels) {
   CostControl control({.calibrated = true});
   std::vector<DraftNode> draft;

@@ -61,11 +61,13 @@ inline DraftChoice length_of(DraftKind kind, const LengthInput& input) noexcept 
   return kind == DraftKind::sampled ? stopping_length(input) : draft_length(input);
 }
 
-/// Returns true if the first of `nodes` is a child of the anchor, and each later one of the node before it.
+/// Returns true if the first of `nodes` is a child of the anchor, and each later one of the node before it. Auxiliary
+/// nodes form no chain, because none of them is accepted.
 inline bool forms_chain(DraftView draft, std::span<const NodeIndex> nodes) noexcept {
   NodeIndex last = anchor_parent;
   for (const NodeIndex node : nodes) {
-    if (draft[static_cast<std::size_t>(node)].parent != last) return false;
+    const DraftNode& drafted = draft[static_cast<std::size_t>(node)];
+    if (drafted.parent != last || drafted.auxiliary) return false;
     last = node;
   }
   return true;
