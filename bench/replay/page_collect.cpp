@@ -160,8 +160,8 @@ void PageCollector::advise(std::span<const DatastoreRef> stores, tools::Progress
   data_.advice.sessions = with_tokens.size();
   if (with_tokens.size() < fewest_sessions) return;
   const std::uint64_t tokens = sum(data_.main_costs()).tokens;
-  data_.advised_every =
-      std::min<std::size_t>((tokens + advised_tokens - 1) / advised_tokens, with_tokens.size() / fewest_sessions);
+  data_.advised_every = static_cast<std::size_t>(
+      std::min<std::uint64_t>((tokens + advised_tokens - 1) / advised_tokens, with_tokens.size() / fewest_sessions));
   std::vector<Trace> some;
   std::size_t trace = data_.traces.size();  // of the last trace in `some`
   for (std::size_t i = 0; i < with_tokens.size(); i += data_.advised_every) {
