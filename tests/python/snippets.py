@@ -33,12 +33,12 @@ KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "PYTHONPATH", "REPRISE_L
 
 
 def snippets(engine: str) -> list[tuple[str, str]]:
-    """Returns the page and line of each snippet, and its text."""
+    """Returns the page and line of each snippet, and its text. A snippet of two pages comes once."""
     found = []
     for page in PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
         for match in re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S):
-            if f"reprise.{MODULES[engine]}" in match[1]:
+            if f"reprise.{MODULES[engine]}" in match[1] and match[1] not in (known for _, known in found):
                 found.append((f"{page}:{text.count(chr(10), 0, match.start()) + 1}", match[1]))
     return found
 

@@ -280,7 +280,7 @@ class SamplingParams:
     def __init__(self, temperature, max_tokens): pass
 
 class LLM:
-    def __init__(self, model, speculative_config, disable_log_stats=True):
+    def __init__(self, model, speculative_config, disable_log_stats=True, gpu_memory_utilization=0.92):
         self.counted = not disable_log_stats
         process = multiprocessing.get_context("spawn").Process(target=work)
         process.start()
