@@ -409,25 +409,36 @@ def differences(result: dict[str, Any]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def margin(reply: dict[str, Any], one: dict[str, Any]) -> float:
+    """By how much the other token is less likely than that of plain decoding: a difference of log-probabilities."""
+    likeliest = {top["id"]: top["logprob"] for top in reply["completion_probabilities"][0]["top_logprobs"]}
+    worst = min(likeliest.values())
+    return float(likeliest.get(one["plain"], worst) - likeliest.get(one["other"], worst))
+
+
 def ties(options: argparse.Namespace) -> int:
     """Shows that other texts begin at near ties of plain decoding. Returns 1 if one does not."""
     result = json.loads(options.runs.read_text(encoding="utf-8"))
     prompts = {request["id"]: request["prompt"] for turns in read_requests(options.requests) for request in turns}
     wide = 0
     with Server(options, [], 1, options.runs.with_suffix(".ties.log")) as server:
-        print("| slots | type | request | token | plain | other | by how much the other is less likely | |")
-        print("|---|---|---|---|---|---|---|---|")
+        print("| slots | type | request | token | plain | other | less likely by, row by row | less likely by, at once | |")
+        print("|---|---|---|---|---|---|---|---|---|")
         for one in differences(result):
             if one["id"] not in prompts:
                 raise InputError(f"{options.requests} has no request {one['id']}: give the requests of {options.runs}")
-            reply = server.complete(prompts[one["id"]] + one["before"], 1, n_probs=LIKELIEST)
-            likeliest = {top["id"]: top["logprob"] for top in reply["completion_probabilities"][0]["top_logprobs"]}
-            gap = likeliest.get(one["plain"], -math.inf) - likeliest.get(one["other"], -math.inf)
-            near = abs(gap) <= options.epsilon
+            text = prompts[one["id"]] + one["before"]
+            at_once = margin(server.complete(text, 1, n_probs=LIKELIEST, cache_prompt=False), one)
+            # Each request adds a row to the cache of the one before it.
+            for known in range(len(prompts[one["id"]]), len(text) + 1):
+                row = server.complete(text[:known], 1, n_probs=LIKELIEST)
+            row_by_row = margin(row, one)
+            near = row_by_row <= max(options.epsilon, abs(row_by_row - at_once))
             wide += not near
             print(f"| {one['slots']} | {one['type']} | {one['id']} | {one['at'] + 1} | {one['plain']} | {one['other']} "
-                  f"| {gap:.4f} | {'near tie' if near else 'no near tie'} |")
-    print(f"\nNear tie: the log-probabilities of both tokens differ by at most {options.epsilon} in plain decoding.")
+                  f"| {row_by_row:.4f} | {at_once:.4f} | {'near tie' if near else 'no near tie'} |")
+    print("\nLog-probabilities of plain decoding, where the other text begins; all rows one after another, or in one pass.")
+    print(f"Near tie: row by row, the other token is at most {options.epsilon} less likely, or by less than both values differ.")
     return 1 if wide else 0
 
 

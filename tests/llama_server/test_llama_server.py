@@ -160,7 +160,7 @@ class Runs(unittest.TestCase):
                 self.assertEqual(shown[kind][0], status)
                 self.assertEqual(len(shown[kind][1]), sum(map(len, some)), "each text once")
                 for row in shown[kind][1]:
-                    self.assertEqual((row[1], row[3], row[6], row[7]), (kind, "3", gap, verdict))
+                    self.assertEqual((row[1], row[3], *row[6:]), (kind, "3", gap, gap, verdict))
 
     def test_several_slots_share_one_cache_unless_flags_say_otherwise(self):
         for slots, own in ((1, []), (4, ["--kv-unified"])):
