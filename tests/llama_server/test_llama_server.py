@@ -7,6 +7,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "examples/llama_server"), str(ROOT / "bench/server_http")]
@@ -108,7 +109,7 @@ class Runs(unittest.TestCase):
         options = server_http.parsed([str(argument) for argument in arguments])
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            {"record": server_http.record, "run": server_http.run}[options.command](options)
+            self.status = getattr(server_http, options.command)(options)
         return out.getvalue()
 
     def test_requests_are_recorded_sent_and_compared(self):
@@ -140,6 +141,34 @@ class Runs(unittest.TestCase):
             kept = json.loads(runs.read_text())
             self.assertEqual([one["type"] for one in kept["runs"] if one["slots"] == 1][:6],
                              ["plain", "mod", "slow", "slow", "mod", "plain"])
+
+    def test_other_texts_are_shown_with_their_distance_from_plain_decoding(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            server = ["--server", FAKE, "--model", "none.gguf"]
+            requests, runs = folder / "requests.jsonl", folder / "runs.json"
+            self.run_tool("record", *server, "--out", requests, "--every", 40, "--tokens", 20)
+            some = server_http.read_requests(requests)
+            shown = {}
+            for types in (["plain", "same=--none"], ["plain", "close=--near"], ["plain", "far=--wide"]):
+                self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types, "--slots", 1, "--runs", 2)
+                table = self.run_tool("ties", runs, *server, "--requests", requests)
+                rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
+                shown[types[1].split("=")[0]] = (self.status, rows[2:])
+            self.assertEqual(shown["same"], (0, []))
+            for kind, status, gap, verdict in (("close", 0, "0.0100", "near tie"), ("far", 1, "0.1600", "no near tie")):
+                self.assertEqual(shown[kind][0], status)
+                self.assertEqual(len(shown[kind][1]), sum(map(len, some)), "each text once")
+                for row in shown[kind][1]:
+                    self.assertEqual((row[1], row[3], *row[6:]), (kind, "3", gap, gap, verdict))
+
+    def test_several_slots_share_one_cache_unless_flags_say_otherwise(self):
+        for slots, own in ((1, []), (4, ["--kv-unified"])):
+            with unittest.mock.patch("subprocess.Popen") as started, tempfile.TemporaryDirectory() as name:
+                options = server_http.parsed(["run", "--server", str(FAKE), "--model", "m", "--requests", "r", "--json", "j"])
+                server_http.Server(options, ["--no-kv-unified"], slots, pathlib.Path(name) / "log")
+            command = started.call_args.args[0]
+            self.assertEqual([flag for flag in command if "kv-unified" in flag], [*own, "--no-kv-unified"])
 
     def test_each_run_begins_with_a_copy_of_the_history(self):
         with tempfile.TemporaryDirectory() as name:
