@@ -399,47 +399,72 @@ def differences(result: dict[str, Any]) -> list[dict[str, Any]]:
         texts = {answer["id"]: answer["tokens"] for answer in plain["answers"]}
         for one in runs:
             for answer in one["answers"]:
-                text = texts[answer["id"]]
-                at = next((i for i, pair in enumerate(zip(text, answer["tokens"])) if pair[0] != pair[1]), None)
-                if at is None:  # one of them ends first
+                text, other = texts[answer["id"]], answer["tokens"]
+                at = next((i for i, pair in enumerate(zip(text, other)) if pair[0] != pair[1]), None)
+                if at is None:
+                    if len(text) != len(other):
+                        raise InputError(f"{answer['id']}: two texts end at different tokens: such runs cannot be compared")
                     continue
-                key = (slots, one["type"], answer["id"], at, answer["tokens"][at])
+                key = (slots, one["type"], answer["id"], at, other[at])
                 found[key] = {"slots": slots, "type": one["type"], "id": answer["id"], "at": at,
-                              "before": text[:at], "plain": text[at], "other": answer["tokens"][at]}
+                              "before": text[:at], "plain": text[at], "other": other[at]}
     return list(found.values())
 
 
-def margin(reply: dict[str, Any], one: dict[str, Any]) -> float:
-    """By how much the other token is less likely than that of plain decoding: a difference of log-probabilities."""
+def margin(reply: dict[str, Any], one: dict[str, Any]) -> float | None:
+    """By how much the other token is less likely than that of plain decoding: a difference of log-probabilities. None:
+    one of them is not among the likeliest tokens."""
     likeliest = {top["id"]: top["logprob"] for top in reply["completion_probabilities"][0]["top_logprobs"]}
-    worst = min(likeliest.values())
-    return float(likeliest.get(one["plain"], worst) - likeliest.get(one["other"], worst))
+    if one["plain"] not in likeliest or one["other"] not in likeliest:
+        return None
+    return float(likeliest[one["plain"]] - likeliest[one["other"]])
+
+
+def verdict(row_by_row: float | None, at_once: float | None, epsilon: float) -> str:
+    if row_by_row is None or at_once is None:
+        return "no near tie"
+    low, high = sorted((row_by_row, at_once))
+    if low <= epsilon and high >= -epsilon:
+        return "near tie"
+    return "plain decoding gives the other" if high < 0 else "no near tie"
 
 
 def ties(options: argparse.Namespace) -> int:
-    """Shows that other texts begin at near ties of plain decoding. Returns 1 if one does not."""
-    result = json.loads(options.runs.read_text(encoding="utf-8"))
+    """Shows whether other texts begin at near ties of plain decoding. Returns 4 if one does not."""
+    try:
+        result = json.loads(options.runs.read_text(encoding="utf-8"))
+        found = differences(result)
+        for name, given in (("model", options.model.name), ("requests", options.requests.name)):
+            if result[name] != given:
+                raise InputError(f"{options.runs} was measured with the {name} {result[name]}, not with {given}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{options.runs}: {error!r}; write the file with `server_http.py run`") from error
     prompts = {request["id"]: request["prompt"] for turns in read_requests(options.requests) for request in turns}
-    wide = 0
+    for one in found:
+        if one["id"] not in prompts:
+            raise InputError(f"{options.requests} has no request {one['id']}: give the requests of {options.runs}")
+    wrong = 0
     with Server(options, [], 1, options.runs.with_suffix(".ties.log")) as server:
         print("| slots | type | request | token | plain | other | less likely by, row by row | less likely by, at once | |")
         print("|---|---|---|---|---|---|---|---|---|")
-        for one in differences(result):
-            if one["id"] not in prompts:
-                raise InputError(f"{options.requests} has no request {one['id']}: give the requests of {options.runs}")
-            text = prompts[one["id"]] + one["before"]
-            at_once = margin(server.complete(text, 1, n_probs=LIKELIEST, cache_prompt=False), one)
-            # Each request adds a row to the cache of the one before it.
-            for known in range(len(prompts[one["id"]]), len(text) + 1):
-                row = server.complete(text[:known], 1, n_probs=LIKELIEST)
-            row_by_row = margin(row, one)
-            near = row_by_row <= max(options.epsilon, abs(row_by_row - at_once))
-            wide += not near
+        for number, one in enumerate(found, 1):
+            progress(f"text {number} of {len(found)}")
+            prompt = prompts[one["id"]]
+            text = prompt + one["before"]
+            margins = [margin(server.complete(text, 1, n_probs=LIKELIEST, cache_prompt=False), one)]
+            # The prompt at once, and then a row with each request.
+            for known in range(len(prompt), len(text) + 1):
+                row = server.complete(text[:known], 1, n_probs=LIKELIEST, cache_prompt=known > len(prompt))
+            margins.insert(0, margin(row, one))
+            said = verdict(*margins, options.epsilon)
+            wrong += said == "no near tie"
+            shown = ["unlikely" if value is None else f"{value:.4f}" for value in margins]
             print(f"| {one['slots']} | {one['type']} | {one['id']} | {one['at'] + 1} | {one['plain']} | {one['other']} "
-                  f"| {row_by_row:.4f} | {at_once:.4f} | {'near tie' if near else 'no near tie'} |")
+                  f"| {shown[0]} | {shown[1]} | {said} |")
+    progress("")
     print("\nLog-probabilities of plain decoding, where the other text begins; all rows one after another, or in one pass.")
-    print(f"Near tie: row by row, the other token is at most {options.epsilon} less likely, or by less than both values differ.")
-    return 1 if wide else 0
+    print(f"Near tie: one of both values is within {options.epsilon} of zero, or one is negative and the other is not.")
+    return 4 if wrong else 0
 
 
 def progress(text: str) -> None:
@@ -475,10 +500,10 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     running.add_argument("--history", type=Path, help="also measure reprise with a copy of this --spec-reprise-history")
     running.add_argument("--load", type=int, default=0, help="busy programs that run at the same time (default: 0)")
 
-    tying = commands.add_parser("ties", parents=[common], help="show whether other texts begin at near ties")
+    tying = commands.add_parser("ties", parents=[common], help="show whether other texts begin at near ties; ends with 4 if one does not")
     tying.add_argument("runs", type=Path, metavar="RUNS.json", help="a file of results that `run` has written")
     tying.add_argument("--requests", type=Path, required=True, help="the requests of these results")
-    tying.add_argument("--epsilon", type=float, default=0.05, help="difference of log-probabilities of a near tie (default: 0.05)")
+    tying.add_argument("--epsilon", type=float, default=0.05, help="log-probabilities this close are a near tie (default: 0.05)")
 
     reporting = commands.add_parser("report", help="print the table of a file of results")
     reporting.add_argument("files", type=Path, nargs="+", metavar="RUNS.json")

@@ -156,11 +156,43 @@ class Runs(unittest.TestCase):
                 rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
                 shown[types[1].split("=")[0]] = (self.status, rows[2:])
             self.assertEqual(shown["same"], (0, []))
-            for kind, status, gap, verdict in (("close", 0, "0.0100", "near tie"), ("far", 1, "0.1600", "no near tie")):
+            for kind, status, gap, verdict in (("close", 0, "0.0100", "near tie"), ("far", 4, "0.1600", "no near tie")):
                 self.assertEqual(shown[kind][0], status)
                 self.assertEqual(len(shown[kind][1]), sum(map(len, some)), "each text once")
                 for row in shown[kind][1]:
                     self.assertEqual((row[1], row[3], *row[6:]), (kind, "3", gap, gap, verdict))
+            self.run_tool("ties", runs, *server, "--requests", requests, "--epsilon", "0.2")
+            self.assertEqual(self.status, 0)
+            for model, file, message in (("other.gguf", requests, "measured with the model none.gguf, not with other.gguf"),
+                                         ("none.gguf", folder / "others.jsonl", "measured with the requests requests.jsonl")):
+                with self.assertRaisesRegex(server_http.InputError, message):
+                    self.run_tool("ties", runs, "--server", FAKE, "--model", model, "--requests", file)
+            runs.write_text("{}")
+            with self.assertRaisesRegex(server_http.InputError, r"runs.json: KeyError\('runs'\); write the file with"):
+                self.run_tool("ties", runs, *server, "--requests", requests)
+
+    def test_a_near_tie_is_one_that_plain_decoding_can_tip_over(self):
+        for row_by_row, at_once, said in ((0.01, 3.0, "near tie"), (3.0, 0.01, "near tie"), (0.2, -0.2, "near tie"),
+                                          (3.0, 7.0, "no near tie"), (-3.0, -7.0, "plain decoding gives the other"),
+                                          (None, 0.0, "no near tie"), (0.0, None, "no near tie")):
+            self.assertEqual(server_http.verdict(row_by_row, at_once, 0.05), said, (row_by_row, at_once))
+        tops = {"completion_probabilities": [{"top_logprobs": [{"id": 1, "logprob": -0.5}, {"id": 2, "logprob": -2.0}]}]}
+        self.assertEqual(server_http.margin(tops, {"plain": 1, "other": 2}), 1.5)
+        self.assertIsNone(server_http.margin(tops, {"plain": 1, "other": 3}))
+        self.assertIsNone(server_http.margin(tops, {"plain": 3, "other": 1}))
+
+    def test_differences_are_those_from_the_plain_run_with_as_many_slots(self):
+        def one(kind, slots, tokens):
+            return {"type": kind, "slots": slots, "answers": [{"id": "a", "tokens": tokens}]}
+
+        found = server_http.differences({"runs": [one("plain", 1, [1, 2, 3]), one("mod", 1, [1, 2, 4]), one("mod", 1, [1, 2, 4]),
+                                                  one("plain", 4, [1, 5, 3]), one("plain", 4, [1, 6, 3])]})
+        self.assertEqual([(d["slots"], d["type"], d["at"], d["before"], d["plain"], d["other"]) for d in found],
+                         [(1, "mod", 2, [1, 2], 3, 4), (4, "plain", 1, [1], 5, 6)])
+        with self.assertRaisesRegex(server_http.InputError, "no plain run with 4 slots"):
+            server_http.differences({"runs": [one("plain", 1, [1]), one("mod", 4, [1])]})
+        with self.assertRaisesRegex(server_http.InputError, "a: two texts end at different tokens"):
+            server_http.differences({"runs": [one("plain", 1, [1, 2]), one("mod", 1, [1])]})
 
     def test_several_slots_share_one_cache_unless_flags_say_otherwise(self):
         for slots, own in ((1, []), (4, ["--kv-unified"])):
