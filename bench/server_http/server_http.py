@@ -227,6 +227,17 @@ def read_requests(file: Path) -> list[list[dict[str, Any]]]:
     return sessions
 
 
+def read_runs(file: Path) -> dict[str, Any]:
+    """Results that `run` has written."""
+    try:
+        result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        for name in ("runs", "model", "requests", "load"):
+            result[name]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file}: {error!r}; write the file with `server_http.py run`") from error
+    return result
+
+
 def measure(server: Server, sessions: list[list[dict[str, Any]]], clients: int) -> dict[str, Any]:
     """Sends all requests, and returns what was measured."""
     left = collections.deque(enumerate(sessions))
@@ -431,14 +442,11 @@ def verdict(row_by_row: float | None, at_once: float | None, epsilon: float) -> 
 
 def ties(options: argparse.Namespace) -> int:
     """Shows whether other texts begin at near ties of plain decoding. Returns 4 if one does not."""
-    try:
-        result = json.loads(options.runs.read_text(encoding="utf-8"))
-        found = differences(result)
-        for name, given in (("model", options.model.name), ("requests", options.requests.name)):
-            if result[name] != given:
-                raise InputError(f"{options.runs} was measured with the {name} {result[name]}, not with {given}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{options.runs}: {error!r}; write the file with `server_http.py run`") from error
+    result = read_runs(options.runs)
+    for name, given in (("model", options.model.name), ("requests", options.requests.name)):
+        if result[name] != given:
+            raise InputError(f"{options.runs} was measured with the {name} {result[name]}, not with {given}")
+    found = differences(result)
     prompts = {request["id"]: request["prompt"] for turns in read_requests(options.requests) for request in turns}
     for one in found:
         if one["id"] not in prompts:
@@ -451,19 +459,19 @@ def ties(options: argparse.Namespace) -> int:
             progress(f"text {number} of {len(found)}")
             prompt = prompts[one["id"]]
             text = prompt + one["before"]
-            margins = [margin(server.complete(text, 1, n_probs=LIKELIEST, cache_prompt=False), one)]
+            at_once = margin(server.complete(text, 1, n_probs=LIKELIEST, cache_prompt=False), one)
             # The prompt at once, and then a row with each request.
             for known in range(len(prompt), len(text) + 1):
                 row = server.complete(text[:known], 1, n_probs=LIKELIEST, cache_prompt=known > len(prompt))
-            margins.insert(0, margin(row, one))
-            said = verdict(*margins, options.epsilon)
+            row_by_row = margin(row, one)
+            said = verdict(row_by_row, at_once, options.epsilon)
             wrong += said == "no near tie"
-            shown = ["unlikely" if value is None else f"{value:.4f}" for value in margins]
+            shown = ["unlikely" if value is None else f"{value:.4f}" for value in (row_by_row, at_once)]
             print(f"| {one['slots']} | {one['type']} | {one['id']} | {one['at'] + 1} | {one['plain']} | {one['other']} "
                   f"| {shown[0]} | {shown[1]} | {said} |")
     progress("")
     print("\nLog-probabilities of plain decoding, where the other text begins; all rows one after another, or in one pass.")
-    print(f"Near tie: one of both values is within {options.epsilon} of zero, or one is negative and the other is not.")
+    print(f"Near tie: one of the two values is within {options.epsilon} of zero, or one is negative and the other is not.")
     return 4 if wrong else 0
 
 
@@ -521,7 +529,7 @@ def main() -> int:
             return ties(options)
         else:
             for file in options.files:
-                report(json.loads(file.read_text(encoding="utf-8")))
+                report(read_runs(file))
     except (InputError, OSError) as error:
         print(f"server_http.py: {error}", file=sys.stderr)
         return 1

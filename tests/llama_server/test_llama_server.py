@@ -105,6 +105,14 @@ class Requests(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
+    def setUp(self):
+        name = tempfile.TemporaryDirectory()
+        self.addCleanup(name.cleanup)
+        self.folder = pathlib.Path(name.name)
+
+    def rows(self, table):
+        return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
+
     def run_tool(self, *arguments):
         options = server_http.parsed([str(argument) for argument in arguments])
         out = io.StringIO()
@@ -113,63 +121,60 @@ class Runs(unittest.TestCase):
         return out.getvalue()
 
     def test_requests_are_recorded_sent_and_compared(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            server = ["--server", FAKE, "--model", "none.gguf"]
-            requests, runs = folder / "requests.jsonl", folder / "runs.json"
-            self.run_tool("record", *server, "--out", requests, "--every", 20, "--tokens", 40)
-            sessions = server_http.read_requests(requests)
-            prompts = [tuple(request["prompt"]) for turns in sessions for request in turns]
-            self.assertEqual(len(prompts), len(set(prompts)), "no prompt is sent twice")
-            again = next(turns for turns in sessions if turns[0]["id"].startswith("chat/01#"))
-            # The second request has the first answer, the end of its turn and the next question.
-            text = "".join(map(chr, again[1]["prompt"]))
-            self.assertTrue(text.startswith("".join(map(chr, again[0]["prompt"]))))
-            self.assertIn("][user:How often should I run in the first month?][assistant:", text)
+        server = ["--server", FAKE, "--model", "none.gguf"]
+        requests, runs = self.folder / "requests.jsonl", self.folder / "runs.json"
+        self.run_tool("record", *server, "--out", requests, "--every", 20, "--tokens", 40)
+        sessions = server_http.read_requests(requests)
+        prompts = [tuple(request["prompt"]) for turns in sessions for request in turns]
+        self.assertEqual(len(prompts), len(set(prompts)), "no prompt is sent twice")
+        again = next(turns for turns in sessions if turns[0]["id"].startswith("chat/01#"))
+        # The second request has the first answer, the end of its turn and the next question.
+        text = "".join(map(chr, again[1]["prompt"]))
+        self.assertTrue(text.startswith("".join(map(chr, again[0]["prompt"]))))
+        self.assertIn("][user:How often should I run in the first month?][assistant:", text)
 
-            types = ["plain", "mod=--spec-type ngram-mod", "slow=--none"]
-            table = self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types,
-                                  "--slots", 1, 2, "--runs", 3)
-            rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
-            first = {row[0]: row for row in rows[2:5]}
-            self.assertEqual(set(first), {"plain", "mod, the best own", "slow"})
-            self.assertEqual(first["mod, the best own"][9], "2.000 (2.000 to 2.000)")
-            self.assertEqual(first["slow"][9:], ["1.000 (1.000 to 1.000)", "0.500 (0.500 to 0.500)", "0"])
-            tokens = sum(request["tokens"] for turns in sessions for request in turns)
-            self.assertEqual(first["plain"][5], str(tokens))
-            self.assertLess(int(first["mod, the best own"][5]), tokens * 0.55)
-            kept = json.loads(runs.read_text())
-            self.assertEqual([one["type"] for one in kept["runs"] if one["slots"] == 1][:6],
-                             ["plain", "mod", "slow", "slow", "mod", "plain"])
+        types = ["plain", "mod=--spec-type ngram-mod", "slow=--none"]
+        table = self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types,
+                              "--slots", 1, 2, "--runs", 3)
+        rows = self.rows(table)
+        first = {row[0]: row for row in rows[2:5]}
+        self.assertEqual(set(first), {"plain", "mod, the best own", "slow"})
+        self.assertEqual(first["mod, the best own"][9], "2.000 (2.000 to 2.000)")
+        self.assertEqual(first["slow"][9:], ["1.000 (1.000 to 1.000)", "0.500 (0.500 to 0.500)", "0"])
+        tokens = sum(request["tokens"] for turns in sessions for request in turns)
+        self.assertEqual(first["plain"][5], str(tokens))
+        self.assertLess(int(first["mod, the best own"][5]), tokens * 0.55)
+        kept = json.loads(runs.read_text())
+        self.assertEqual([one["type"] for one in kept["runs"] if one["slots"] == 1][:6],
+                         ["plain", "mod", "slow", "slow", "mod", "plain"])
 
     def test_other_texts_are_shown_with_their_distance_from_plain_decoding(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            server = ["--server", FAKE, "--model", "none.gguf"]
-            requests, runs = folder / "requests.jsonl", folder / "runs.json"
-            self.run_tool("record", *server, "--out", requests, "--every", 40, "--tokens", 20)
-            some = server_http.read_requests(requests)
-            shown = {}
-            for types in (["plain", "same=--none"], ["plain", "close=--near"], ["plain", "far=--wide"]):
-                self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types, "--slots", 1, "--runs", 2)
-                table = self.run_tool("ties", runs, *server, "--requests", requests)
-                rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
-                shown[types[1].split("=")[0]] = (self.status, rows[2:])
-            self.assertEqual(shown["same"], (0, []))
-            for kind, status, gap, verdict in (("close", 0, "0.0100", "near tie"), ("far", 4, "0.1600", "no near tie")):
-                self.assertEqual(shown[kind][0], status)
-                self.assertEqual(len(shown[kind][1]), sum(map(len, some)), "each text once")
-                for row in shown[kind][1]:
-                    self.assertEqual((row[1], row[3], *row[6:]), (kind, "3", gap, gap, verdict))
-            self.run_tool("ties", runs, *server, "--requests", requests, "--epsilon", "0.2")
-            self.assertEqual(self.status, 0)
-            for model, file, message in (("other.gguf", requests, "measured with the model none.gguf, not with other.gguf"),
-                                         ("none.gguf", folder / "others.jsonl", "measured with the requests requests.jsonl")):
-                with self.assertRaisesRegex(server_http.InputError, message):
-                    self.run_tool("ties", runs, "--server", FAKE, "--model", model, "--requests", file)
-            runs.write_text("{}")
+        server = ["--server", FAKE, "--model", "none.gguf"]
+        requests, runs = self.folder / "requests.jsonl", self.folder / "runs.json"
+        self.run_tool("record", *server, "--out", requests, "--every", 40, "--tokens", 20)
+        some = server_http.read_requests(requests)
+        shown = {}
+        for types in (["plain", "same=--none"], ["plain", "close=--near"], ["plain", "far=--wide"]):
+            self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types, "--slots", 1, "--runs", 2)
+            table = self.run_tool("ties", runs, *server, "--requests", requests)
+            rows = self.rows(table)
+            shown[types[1].split("=")[0]] = (self.status, rows[2:])
+        self.assertEqual(shown["same"], (0, []))
+        for kind, status, gap, verdict in (("close", 0, "0.0100", "near tie"), ("far", 4, "0.1600", "no near tie")):
+            self.assertEqual(shown[kind][0], status)
+            self.assertEqual(len(shown[kind][1]), sum(map(len, some)), "each text once")
+            for row in shown[kind][1]:
+                self.assertEqual((row[1], row[3], *row[6:]), (kind, "3", gap, gap, verdict))
+        self.run_tool("ties", runs, *server, "--requests", requests, "--epsilon", "0.2")
+        self.assertEqual(self.status, 0)
+        for model, file, message in (("other.gguf", requests, "measured with the model none.gguf, not with other.gguf"),
+                                     ("none.gguf", self.folder / "others.jsonl", "measured with the requests requests.jsonl")):
+            with self.assertRaisesRegex(server_http.InputError, message):
+                self.run_tool("ties", runs, "--server", FAKE, "--model", model, "--requests", file)
+        runs.write_text("{}")
+        for read in (lambda: self.run_tool("ties", runs, *server, "--requests", requests), lambda: server_http.read_runs(runs)):
             with self.assertRaisesRegex(server_http.InputError, r"runs.json: KeyError\('runs'\); write the file with"):
-                self.run_tool("ties", runs, *server, "--requests", requests)
+                read()
 
     def test_a_near_tie_is_one_that_plain_decoding_can_tip_over(self):
         for row_by_row, at_once, said in ((0.01, 3.0, "near tie"), (3.0, 0.01, "near tie"), (0.2, -0.2, "near tie"),
