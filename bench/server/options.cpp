@@ -11,6 +11,7 @@ namespace {
 
 using tools::flag;
 using tools::InputError;
+using tools::real;
 using tools::text;
 using tools::whole;
 using tools::word;
@@ -78,6 +79,10 @@ tools::OptionTable table_of(Options& o) {
        text(o.curve)},
       {"--curve-known", "HOW", "told (default): the planner receives the curve; learned: only pass times",
        word<bool>(o.learned, {{"told", false}, {"learned", true}})},
+      {"--noise", "X", "noise of those times: standard deviation over mean, 0 to 0.5 (default 0)",
+       real(o.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},
+      {"--seed", "N", "seed of the noise, and of the order of the sessions (default 1)",
+       whole(o.seed, 1, 1'000'000, "a number of seed,")},
       {"--max-nodes", "N", "most tokens drafted for one sequence (default 32)", whole(o.max_nodes, 1, 64, a_number)},
       {"--shape", "SHAPE", "tree (default) or chain, for all methods",
        word<bool>(o.trees, {{"chain", false}, {"tree", true}})},
@@ -95,6 +100,8 @@ tools::OptionTable table_of(Options& o) {
 Options parse_options(std::span<const std::string> arguments) {
   Options options;
   tools::parse(table_of(options), arguments);
+  if (options.noise > 0 && !options.learned)
+    throw InputError("--noise needs --curve-known learned: otherwise no pass times are simulated");
   for (const std::size_t nodes : options.fixed)
     if (nodes > options.max_nodes)
       throw InputError("--fixed " + std::to_string(nodes) + ": more than --max-nodes " +

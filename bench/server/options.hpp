@@ -18,6 +18,8 @@ struct Options {
   std::vector<std::size_t> sequences = {1, 2, 4, 8, 16, 32, 64, 128, 256};
   std::vector<std::size_t> fixed = {4, 10};
   bool learned = false;
+  double noise = 0;
+  std::size_t seed = 1;
   std::size_t max_nodes = 32;
   bool trees = true;
   std::size_t threads = 1;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "common/input_error.hpp"
 #include "replay/replay.hpp"
+#include "replay/simulated_clock.hpp"
 #include "reprise/batch/planner.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
@@ -123,7 +123,7 @@ class Place {
 class Server {
  public:
   Server(std::span<const replay::TraceSession* const> sessions, const ServerSetup& setup)
-      : sessions_(sessions), setup_(setup), planner_(options(setup)) {
+      : sessions_(sessions), setup_(setup), planner_(options(setup)), clock_(setup.noise, setup.seed, {.percent = 0}) {
     for (std::size_t i = 0; i < setup.sequences; ++i) places_.push_back(std::make_unique<Place>(setup));
     limits_.draft.max_nodes = setup.method.kind == Method::Kind::none ? 0 : setup.max_nodes;
     if (setup.method.kind == Method::Kind::fixed)
@@ -193,13 +193,14 @@ class Server {
     counts_.cost += cost;
     ++counts_.passes;
     std::optional<std::chrono::nanoseconds> time;
-    if (setup_.learned) time = std::chrono::nanoseconds(std::llround(cost * 1e7));
+    if (setup_.learned) time = clock_.time(cost);
     if (planned) timed([&] { return planner_.learn(committed_, time), 0; });
   }
 
   std::span<const replay::TraceSession* const> sessions_;
   const ServerSetup& setup_;
   BatchPlanner planner_;
+  replay::SimulatedClock clock_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<BatchEntry> entries_;
   std::vector<std::size_t> committed_;

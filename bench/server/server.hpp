@@ -30,6 +30,8 @@ struct ServerSetup {
   Method method = {};
   const replay::CostCurve* curve = nullptr;  ///< time of a pass, by CostCurve::batch_cost()
   bool learned = false;                      ///< the planner receives pass times instead of the curve
+  double noise = 0;                          ///< of these times: standard deviation over mean
+  std::uint64_t seed = 1;                    ///< of the noise
   std::size_t max_nodes = 32;                ///< drafted rows of one sequence
   bool trees = true;
 };

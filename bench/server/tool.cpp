@@ -27,14 +27,14 @@ using tools::in_parallel;
 using tools::InputError;
 
 /// All sessions with at least one decoded token, shuffled.
-std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& traces) {
+std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& traces, std::uint64_t seed) {
   std::vector<const TraceSession*> pool;
   for (const replay::Trace& trace : traces)
     for (const TraceSession& session : trace.sessions)
       if (std::any_of(session.turns.begin(), session.turns.end(),
                       [](const auto& turn) { return turn.output.size() > 1; }))
         pool.push_back(&session);
-  testing::Random random(1);
+  testing::Random random(seed);
   for (std::size_t i = pool.size(); i > 1; --i) std::swap(pool[i - 1], pool[random.below(i)]);
   return pool;
 }
@@ -61,6 +61,8 @@ std::vector<Row> simulate(const Options& options, const replay::CostCurve& curve
                                                        .method = row.method,
                                                        .curve = &curve,
                                                        .learned = options.learned,
+                                                       .noise = options.noise,
+                                                       .seed = options.seed,
                                                        .max_nodes = options.max_nodes,
                                                        .trees = options.trees});
   });
@@ -94,7 +96,7 @@ int serve_all(const Options& options, const Surroundings& surroundings) {
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
   std::vector<replay::Trace> traces;
   for (const std::string& path : paths) traces.push_back(replay::read_trace(path, unlimited, "--curve"));
-  const auto pool = shuffled(traces);
+  const auto pool = shuffled(traces, options.seed);
   if (pool.empty()) throw InputError("no session of these traces has any output to decode");
 
   const std::vector<Row> rows = simulate(options, curve, pool);

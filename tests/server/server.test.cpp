@@ -141,6 +141,9 @@ TEST(ServerTool, RefusesWhatItCannotUse) {
                                              {"--curve", "cube"},
                                              {"--curve", "none-such.json"},
                                              {"--shape", "ring"},
+                                             {"--noise=0.1"},
+                                             {"--noise=0.6", "--curve-known=learned"},
+                                             {"--seed=0"},
                                              {"--wrong"},
                                              {"--shape"},
                                              {"--shape=tree", "--shape=tree"},
@@ -182,8 +185,10 @@ TEST(ServerTool, EachSettingHasAnEffect) {
     return untimed(tool(arguments).out);
   };
   const std::string usual = with({});
-  for (const char* option : {"--curve=linear:0.1", "--curve-known=learned", "--max-nodes=3", "--shape=chain"})
+  for (const char* option :
+       {"--curve=linear:0.1", "--curve-known=learned", "--max-nodes=3", "--shape=chain", "--seed=2"})
     EXPECT_NE(with({option}), usual) << option;
+  EXPECT_NE(with({"--curve-known=learned", "--noise=0.1"}), with({"--curve-known=learned"}));
 }
 
 }  // namespace
