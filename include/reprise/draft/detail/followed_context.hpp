@@ -37,11 +37,16 @@ constexpr int bit_count(std::uint32_t bits) noexcept {
 
 /// Returns agreement bits as in LiveMatch::agreements for the last 32 tokens of `a` and `b`, aligned at their ends.
 inline std::uint32_t agreements_of(TokenSpan a, TokenSpan b) noexcept {
-  const auto compared = std::min<std::size_t>({a.size(), b.size(), 32});
-  const Token* there = a.data() + a.size();
-  const Token* here = b.data() + b.size();
+  constexpr std::size_t most = 32;
   std::uint32_t agreements = 0;
-  for (std::size_t i = 1; i <= compared; ++i) agreements |= std::uint32_t{*(there - i) == *(here - i)} << (i - 1);
+  if (a.size() >= most && b.size() >= most) {
+    const Token* const there = a.data() + a.size() - most;
+    const Token* const here = b.data() + b.size() - most;
+    for (std::size_t i = 0; i < most; ++i) agreements |= there[i] == here[i] ? std::uint32_t{1} << (most - 1 - i) : 0;
+    return agreements;
+  }
+  for (std::size_t i = 1; i <= std::min(a.size(), b.size()); ++i)
+    agreements |= std::uint32_t{a[a.size() - i] == b[b.size() - i]} << (i - 1);
   return agreements;
 }
 
