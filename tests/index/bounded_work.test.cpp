@@ -153,7 +153,8 @@ struct Seen {
 };
 
 /// Every match is one of the true ones, in their order.
-void compare(const RollingHashIndex& index, const NaiveIndex& naive, const MatchLimits& limits, Seen& seen) {
+template <class Index>
+void compare(const Index& index, const NaiveIndex& naive, const MatchLimits& limits, Seen& seen) {
   std::vector<Match> all(naive.tokens().size());
   all.resize(naive.find(limits, all));
   std::vector<Match> found(all.size());
@@ -174,11 +175,15 @@ void compare(const RollingHashIndex& index, const NaiveIndex& naive, const Match
   }
 }
 
+/// An index whose tables move from the first token on.
+using MovingIndex = detail::BasicRollingHashIndex<1 << 30, 0>;
+
 /// Compares with the naive index while text and copies of earlier text are appended, truncated, forked and cleared.
+template <class Index = RollingHashIndex>
 Seen run_world(const std::vector<Token>& text, std::uint64_t key, std::uint64_t seed) {
   SplitMix random(seed);
   const IndexOptions options{.orders = {1, 2, 4}, .earliest = true, .key = key};
-  RollingHashIndex index(options);
+  Index index(options);
   NaiveIndex naive(options);
   if (random.one_in(2)) {
     EXPECT_TRUE(index.reserve(text.size()));
@@ -202,7 +207,7 @@ Seen run_world(const std::vector<Token>& text, std::uint64_t key, std::uint64_t 
       index.truncate(size);
       naive.truncate(size);
     }
-    if (random.one_in(20)) index = RollingHashIndex(index);
+    if (random.one_in(20)) index = Index(index);
     if (random.one_in(200)) {
       index.clear();
       naive.clear();
@@ -230,6 +235,10 @@ TEST(BoundedWork, AnIndexOverAimedTextFindsTrueOccurrencesOnly) {
     aimed.found += seen.found;
     const Seen exact = run_world(text, other_key, seed);
     EXPECT_EQ(exact.found, exact.expected) << "this text is not aimed at that key";
+    const Seen moving = run_world<MovingIndex>(text, public_key, seed);
+    EXPECT_LE(moving.found, moving.expected);
+    const Seen exact_moving = run_world<MovingIndex>(text, other_key, seed);
+    EXPECT_EQ(exact_moving.found, exact_moving.expected);
     if (HasFailure()) return;
   }
   EXPECT_LT(aimed.found, aimed.expected) << "the text reaches the bound";
@@ -264,6 +273,59 @@ TEST(BoundedWork, AnIndexFindsEverythingAgainAfterItsTableHasGrown) {
       ASSERT_EQ(seen.found, seen.expected) << size;
     }
     append(TokenSpan(text));
+  }
+}
+
+// The text repeats while its table moves, so that n-grams are linked that the old table did not store.
+TEST(BoundedWork, AnIndexFindsMoreAfterItsTableHasMoved) {
+  const std::vector<Token> text = testing::aimed_text(3000, {.runs = runs, .pair = 50}, public_key);
+  const IndexOptions options{.orders = {2}, .earliest = true, .key = public_key};
+  RollingHashIndex index(options);
+  NaiveIndex naive(options);
+  const auto append = [&](TokenSpan tokens) {
+    index.append(tokens);
+    naive.append(tokens);
+  };
+  const auto known = [&] {
+    std::size_t count = 0;
+    for (std::size_t end = 2; end <= text.size(); ++end)
+      count += index.latest(TokenSpan(text).subspan(end - 2, 2)) != 0 ? 1 : 0;
+    return count;
+  };
+  append(text);
+  append(text);
+  const std::size_t before = known();
+  ASSERT_LT(before, text.size() - 1);
+  SplitMix random(1);
+  const std::size_t bytes = index.memory_bytes();
+  std::size_t moving = 0;
+  for (Token token = 1 << 28; known() == before; ++token) {
+    ASSERT_LT(naive.tokens().size(), 20'000U);
+    append({&token, 1});  // a new token, so that the table fills up
+    if (index.memory_bytes() != bytes) ++moving;
+    const std::size_t from = random.below(text.size() - 3);
+    append(TokenSpan(text).subspan(from, 3));
+    Seen seen;
+    for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest})
+      compare(index, naive, {.shortest = 2, .longest = 2, .candidates = 10'000, .order = order}, seen);
+    if (random.one_in(16)) {
+      const std::size_t size = naive.tokens().size() - random.below(8);
+      index.truncate(size);
+      naive.truncate(size);
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(moving, 10U);
+  EXPECT_GT(known(), before);
+  ASSERT_TRUE(index.reserve(20'000));
+  EXPECT_EQ(known(), text.size() - 1);
+  for (std::size_t size = naive.tokens().size(); size > text.size(); size -= 7) {
+    index.truncate(size);
+    naive.truncate(size);
+    Seen seen;
+    for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest})
+      compare(index, naive, {.shortest = 2, .longest = 2, .candidates = 10'000, .order = order}, seen);
+    ASSERT_EQ(seen.found, seen.expected) << size;
   }
 }
 

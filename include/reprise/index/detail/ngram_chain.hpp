@@ -6,10 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
-#include "reprise/core/buffer.hpp"
 #include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/index/detail/column.hpp"
 #include "reprise/index/detail/ngram_table.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -30,6 +31,10 @@ struct SameNgram {
 /// out. This class is a part of RollingHashIndex, which owns the tokens and manages the memory limit. As in Match, an
 /// occurrence is identified by its end position. The links of the occurrence that ends at e are stored at index e - 1.
 /// Each token adds one element, so the links grow and shrink with the tokens.
+///
+/// A table can be replaced by a larger one without a stall. The n-grams are entered in the larger table some at a time,
+/// in the order of the text, so it always holds those of the first tokens. All lookups use the current table, until the
+/// larger one holds the n-grams of all tokens.
 class NgramChain {
  public:
   /// The maximum number of tokens in a batch.
@@ -40,9 +45,12 @@ class NgramChain {
   NgramChain(std::uint32_t n, std::uint64_t key, bool forward) noexcept : n_(n), forward_(forward), key_(key) {}
 
   [[nodiscard]] std::uint32_t n() const noexcept { return n_; }
-  [[nodiscard]] const NgramTable& table() const noexcept { return table_; }
+  [[nodiscard]] const NgramTable& table() const noexcept { return current_.table; }
+  /// Returns true while a larger table is being filled.
+  [[nodiscard]] bool moving() const noexcept { return larger_.table.slots() != 0; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return table_.memory_bytes() + previous_.memory_bytes() + next_.memory_bytes();
+    return current_.table.memory_bytes() + larger_.table.memory_bytes() + previous_.memory_bytes() +
+           next_.memory_bytes();
   }
   [[nodiscard]] static constexpr std::size_t link_bytes(bool forward) noexcept {
     return forward ? 2 * sizeof(Position) : sizeof(Position);
@@ -53,10 +61,15 @@ class NgramChain {
   [[nodiscard]] bool reserve_links(std::size_t tokens) noexcept {
     return previous_.reserve(tokens) && (!forward_ || next_.reserve(tokens));
   }
+  /// Moves the first links that have a capacity below `wanted`; see Column::move().
+  void move_links(std::size_t wanted, std::size_t count) noexcept {
+    Column<Position>& links = previous_.capacity() < wanted ? previous_ : next_;
+    links.move(wanted, count);
+  }
   /// Returns true if the sizes are equal. For a copy, false means that its allocation failed.
   [[nodiscard]] bool same_size_as(const NgramChain& other) const noexcept {
-    return table_.same_size_as(other.table_) && previous_.size() == other.previous_.size() &&
-           next_.size() == other.next_.size();
+    return current_.table.same_size_as(other.current_.table) && larger_.table.same_size_as(other.larger_.table) &&
+           previous_.size() == other.previous_.size() && next_.size() == other.next_.size();
   }
 
   // Appending a batch, tokens[begin...], takes three steps. Each step prefetches the memory that the next one reads.
@@ -64,15 +77,12 @@ class NgramChain {
 
   /// Hashes the n-grams and prefetches their slots.
   void hash_batch(TokenSpan tokens, std::size_t begin, Hashes& hashes) noexcept {
-    for (std::size_t i = begin; i < tokens.size(); ++i) {
-      hashes[i - begin] = advance(tokens, i);
-      table_.prefetch_home(hashes[i - begin]);
-    }
+    hash_batch(current_, tokens, begin, hashes);
   }
   /// Prefetches the tokens of the occurrences that link_batch() will probably compare.
   void fetch_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) const noexcept {
     for (std::size_t i = std::max<std::size_t>(begin, n_ - 1); i < tokens.size(); ++i) {
-      const Position likely = table_.guess(hashes[i - begin]);
+      const Position likely = current_.table.guess(hashes[i - begin]);
       if (likely != 0) prefetch(tokens.data() + likely - n_);
     }
   }
@@ -81,36 +91,36 @@ class NgramChain {
   void link_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) noexcept {
     for (std::size_t i = begin; i < tokens.size(); ++i) {
       const auto end = static_cast<Position>(i + 1);
-      const Position before = end < n_ ? 0 : table_.replace(hashes[i - begin], end, SameNgram{tokens.data(), end, n_});
+      const Position before =
+          end < n_ ? 0 : current_.table.replace(hashes[i - begin], end, SameNgram{tokens.data(), end, n_});
       previous_.push_reserved(before);
       if (!forward_) continue;
       next_.push_reserved(end);
       if (before != 0) link_forward(before, end);
     }
+    current_.size = tokens.size();
   }
 
   /// Forgets all but the first `size` tokens, the last token first. Precondition: `tokens` still holds all of the
   /// tokens.
   void truncate(TokenSpan tokens, std::size_t size) noexcept {
-    for (std::size_t i = previous_.size(); i-- > size;) {
-      if (i + 1 >= n_) {
-        const Position before = previous_[i];
-        table_.undo(hash_.value(), static_cast<Position>(i + 1), before);
-        if (forward_ && before != 0) next_[before - 1] = next_[i];
-      }
-      retreat(tokens, i);
-    }
+    leave(larger_, tokens, size);
+    leave(current_, tokens, size);
+    for (std::size_t i = forward_ ? previous_.size() : 0; i-- > size;)
+      if (const Position before = previous_[i]; before != 0) next_.set(before - 1, next_[i]);
     previous_.truncate(size);
     next_.truncate(size);
   }
 
-  /// Forgets everything and keeps the memory.
+  /// Forgets everything and keeps the memory, except for a larger table.
   void clear(TokenSpan tokens) noexcept {
+    larger_ = {};
     // Wiping writes one byte per slot. After a large reserve(), this costs far more than removing a few tokens one by
     // one.
-    if (tokens.size() < table_.slots() / 64) return truncate(tokens, 0);
-    table_.clear();
-    hash_ = {};
+    if (tokens.size() < table().slots() / 64) return truncate(tokens, 0);
+    current_.table.clear();
+    current_.hash = {};
+    current_.size = 0;
     previous_.clear();
     next_.clear();
   }
@@ -122,23 +132,24 @@ class NgramChain {
   /// false if memory runs out. In that case the chain has no table. If `tokens` is not empty, the next call that
   /// changes the chain must then be refill() or release().
   [[nodiscard]] bool refill(TokenSpan tokens, std::size_t slots) noexcept {
-    const bool complete = table_.complete();
-    if (!table_.reset(slots)) return false;
-    hash_ = {};
-    Hashes hashes;
-    for (std::size_t begin = 0; begin < tokens.size(); begin += batch_size) {
-      const TokenSpan until = tokens.first(std::min(tokens.size(), begin + batch_size));
-      hash_batch(until, begin, hashes);
-      const std::size_t from = std::max<std::size_t>(begin, n_ - 1);
-      if (complete) {
-        for (std::size_t i = from; i < until.size(); ++i)
-          table_.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
-      } else {
-        for (std::size_t i = from; i < until.size(); ++i)
-          relink(tokens, hashes[i - begin], static_cast<Position>(i + 1));
-      }
-    }
+    const bool complete = table().complete();
+    larger_ = {};
+    current_.hash = {};
+    current_.size = 0;
+    if (!current_.table.reset(slots)) return false;
+    enter(current_, tokens, tokens.size(), complete);
     return true;
+  }
+
+  /// Does a part of a refill(): enters up to `count` more tokens in a larger table of `slots` slots. Once that table
+  /// has all tokens, it replaces the current one. Does nothing if memory runs out. Precondition: `slots` stays the same
+  /// while moving().
+  void move(TokenSpan tokens, std::size_t slots, std::size_t count) noexcept {
+    constexpr std::size_t cleared = 32;  // slots cleared in the time in which one token is entered
+    if (!larger_.table.allocate(slots)) larger_ = {};
+    if (!moving() || !larger_.table.prepare(cleared * count)) return;
+    enter(larger_, tokens, std::min(tokens.size(), larger_.size + count), table().complete());
+    if (larger_.size == tokens.size()) current_ = std::exchange(larger_, {});
   }
 
   [[nodiscard]] std::size_t find(TokenSpan tokens, const MatchLimits& limits, std::span<Match> out) const noexcept {
@@ -163,53 +174,91 @@ class NgramChain {
 
   /// Returns the end of the last occurrence of these n tokens, or 0 if there is none.
   [[nodiscard]] Position latest(TokenSpan tokens, TokenSpan ngram) const noexcept {
-    if (table_.slots() == 0) return 0;
+    if (table().slots() == 0) return 0;
     CyclicHash hash;
     for (const Token token : ngram) hash.advance(hash_of(token));
-    return table_.last(hash.value(), [data = tokens.data(), ngram](Position end) {
+    return table().last(hash.value(), [data = tokens.data(), ngram](Position end) {
       return std::equal(ngram.begin(), ngram.end(), data + end - ngram.size());
     });
   }
 
  private:
+  /// A table of the distinct n-grams of the first `size` tokens, each with the end of its last occurrence there.
+  struct Generation {
+    NgramTable table;
+    CyclicHash hash;  // of the last n of these tokens
+    std::size_t size = 0;
+  };
+
   /// Makes `end` the next occurrence after `before`, the last one so far.
   void link_forward(Position before, Position end) noexcept {
-    next_[end - 1] = next_[before - 1];
-    next_[before - 1] = end;
+    next_.set(end - 1, next_[before - 1]);
+    next_.set(before - 1, end);
   }
-  /// Enters the n-gram that ends at `end` into a new table. The old table may not have stored it.
-  void relink(TokenSpan tokens, std::uint64_t hash, Position end) noexcept {
-    Position& before = previous_[end - 1];
-    if (before != 0) return table_.restore(hash, end, before);
-    before = table_.replace(hash, end, SameNgram{tokens.data(), end, n_});
-    if (before != 0 && forward_) link_forward(before, end);
+  void hash_batch(Generation& in, TokenSpan tokens, std::size_t begin, Hashes& hashes) const noexcept {
+    for (std::size_t i = begin; i < tokens.size(); ++i) {
+      hashes[i - begin] = advance(in.hash, tokens, i);
+      in.table.prefetch_home(hashes[i - begin]);
+    }
+  }
+  /// Enters the tokens up to `until`, which are linked already. `complete`: all n-grams have links.
+  void enter(Generation& in, TokenSpan tokens, std::size_t until, bool complete) noexcept {
+    Hashes hashes;
+    while (in.size < until) {
+      const std::size_t begin = std::exchange(in.size, std::min(until, in.size + batch_size));
+      hash_batch(in, tokens.first(in.size), begin, hashes);
+      const std::size_t from = std::max<std::size_t>(begin, n_ - 1);
+      if (complete) {
+        for (std::size_t i = from; i < in.size; ++i)
+          in.table.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
+      } else {
+        for (std::size_t i = from; i < in.size; ++i)
+          relink(in.table, tokens, hashes[i - begin], static_cast<Position>(i + 1));
+      }
+    }
+  }
+  /// Enters the n-gram that ends at `end`. The old table may not have stored it.
+  void relink(NgramTable& table, TokenSpan tokens, std::uint64_t hash, Position end) noexcept {
+    const Position known = previous_[end - 1];
+    if (known != 0) return table.restore(hash, end, known);
+    const Position before = table.replace(hash, end, SameNgram{tokens.data(), end, n_});
+    if (before == 0) return;
+    previous_.set(end - 1, before);
+    if (forward_) link_forward(before, end);
+  }
+  /// Undoes enter() for all but the first `size` tokens.
+  void leave(Generation& in, TokenSpan tokens, std::size_t size) noexcept {
+    for (; in.size > size; --in.size) {
+      if (in.size >= n_) in.table.undo(in.hash.value(), static_cast<Position>(in.size), previous_[in.size - 1]);
+      retreat(in.hash, tokens, in.size - 1);
+    }
   }
 
   [[nodiscard]] std::uint64_t hash_of(Token token) const noexcept { return token_hash(key_, token); }
 
-  std::uint64_t advance(TokenSpan tokens, std::size_t i) noexcept {
+  std::uint64_t advance(CyclicHash& hash, TokenSpan tokens, std::size_t i) const noexcept {
     if (i < n_) {
-      hash_.advance(hash_of(tokens[i]));
+      hash.advance(hash_of(tokens[i]));
     } else {
-      hash_.advance(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
+      hash.advance(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
     }
-    return hash_.value();
+    return hash.value();
   }
-  void retreat(TokenSpan tokens, std::size_t i) noexcept {
+  void retreat(CyclicHash& hash, TokenSpan tokens, std::size_t i) const noexcept {
     if (i < n_) {
-      hash_.retreat(hash_of(tokens[i]));
+      hash.retreat(hash_of(tokens[i]));
     } else {
-      hash_.retreat(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
+      hash.retreat(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
     }
   }
 
   std::uint32_t n_ = 1;
   bool forward_ = false;  // next_ is maintained
   std::uint64_t key_ = 0;
-  CyclicHash hash_;            // hash of the last n tokens
-  NgramTable table_;           // the distinct n-grams, each with the end of its last occurrence
-  Buffer<Position> previous_;  // the end of the previous occurrence; 0: none
-  Buffer<Position> next_;      // the end of the next occurrence; the last one links to the first
+  Generation current_;         // of all tokens
+  Generation larger_;          // of the tokens moved so far; no table unless moving()
+  Column<Position> previous_;  // the end of the previous occurrence; 0: none
+  Column<Position> next_;      // the end of the next occurrence; the last one links to the first
 };
 
 }  // namespace reprise::detail

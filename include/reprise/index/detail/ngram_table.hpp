@@ -61,15 +61,25 @@ class NgramTable {
   /// `slots` is above most_slots; in that case there are no slots.
   [[nodiscard]] bool reset(std::size_t slots) noexcept {
     release();
-    if (slots > most_slots) return false;
     if (slots == 0) return true;
-    const std::size_t all = slots + run_length - 1;  // the last run needs no wrap
-    if (tags_.reserve(all) && ends_.reserve(all) && tags_.resize(all, vacant) && ends_.resize(all, 0)) {
-      slots_ = slots;
-      return true;
-    }
+    if (allocate(slots) && prepare(slots + run_length)) return true;
     release();
     return false;
+  }
+  /// Allocates a table of `slots` slots for prepare(). Does nothing if that was done before. Returns false if memory
+  /// runs out or `slots` is above most_slots; then call release().
+  [[nodiscard]] bool allocate(std::size_t slots) noexcept {
+    const std::size_t all = slots + run_length - 1;  // the last run needs no wrap
+    if (slots > most_slots || !tags_.reserve(all) || !ends_.reserve(all)) return false;
+    slots_ = slots;
+    return true;
+  }
+  /// Clears up to `most` more slots of the allocated ones. Returns true when all are cleared: only then is there a
+  /// table.
+  [[nodiscard]] bool prepare(std::size_t most) noexcept {
+    const std::size_t all = slots_ + run_length - 1;
+    const std::size_t size = std::min(all, tags_.size() + most);
+    return tags_.resize(size, vacant) && ends_.resize(size, 0) && size == all;
   }
   void release() noexcept { *this = NgramTable(); }
   /// Forgets all n-grams and keeps the slots. Cost: one byte per slot.
