@@ -164,29 +164,40 @@ TEST(Growth, FindsWhatTheNaiveIndexFinds) {
     for (std::uint64_t seed = 0; seed < 4; ++seed) run_world(kind, seed);
 }
 
-// Every state of a move is cut off: by a truncation below the moved part, by a copy or by clear().
+// Every state of a move is cut off by a truncation below the moved part, by a copy or by clear(). Other text follows.
 TEST(Growth, MayBeCutOffAtAnyTime) {
   const IndexOptions options{.orders = {1, 3}, .earliest = true};
   const std::vector<Token> tokens = make_stream(Stream::trace_like, 12'000, 5, 50'000);
+  const std::vector<Token> other = make_stream(Stream::trace_like, 12'000, 6, 50'000);
   Pair pair(options);
   pair.append(TokenSpan(tokens).first(5000));
+  bool moving = false;
+  std::size_t states = 0;
   for (std::size_t i = 5000; i < 11'000; ++i) {
+    const std::size_t bytes = pair.index.memory_bytes();
     pair.append(TokenSpan(tokens).subspan(i, 1));
-    if (i % 7 != 0) continue;
+    if (pair.index.memory_bytes() != bytes) moving = pair.index.memory_bytes() > bytes;
+    if (!moving) continue;
+    ++states;
     Pair fork = pair;
     fork.append(TokenSpan(tokens).subspan(i + 1, i % 40));
     static_cast<void>(fork.compare(options.orders));
-    fork.truncate(i % 3 == 0 ? 50 : i - i % 1000);
+    fork.truncate(i % 2 == 0 ? 50 : i - i / 8);
     static_cast<void>(fork.compare(options.orders));
-    fork.append(TokenSpan(tokens).subspan(100, 30));
-    static_cast<void>(fork.compare(options.orders));
-    Pair cleared = pair;
-    cleared.index.clear();
-    cleared.naive.clear();
-    cleared.append(TokenSpan(tokens).first(60));
-    static_cast<void>(cleared.compare(options.orders));
+    const auto refill = [&] {
+      while (fork.size() < i + 400) {
+        fork.append(TokenSpan(other).subspan(fork.size(), 31));
+        if (fork.size() % 16 == 0) static_cast<void>(fork.compare(options.orders));
+      }
+    };
+    refill();
+    fork = pair;
+    fork.index.clear();
+    fork.naive.clear();
+    refill();
     ASSERT_FALSE(HasFailure()) << i;
   }
+  EXPECT_GT(states, 50U);
 }
 
 TEST(Column, WritesReachTheElementsThatHaveMoved) {
