@@ -217,7 +217,7 @@ std::vector<StrategyInfo> own_strategies() {
         ngram_key("max_ngram", "16", "longest agreement that counts"),
         length_key("k", "10"),
         {"prefer", "recent", "choice among equally long matches", 0, 0, {"recent", "earliest", "frequent"}},
-        {"candidates", "16", "matches compared for each n-gram length", 1, 64},
+        {"candidates", "24", "matches compared for each n-gram length", 1, 64},
         {"past_end", "yes", "a copy that reaches the end continues with its own tokens", 0, 0, {"yes", "no"}}},
        false,
        &make_copy},

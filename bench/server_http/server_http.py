@@ -5,6 +5,7 @@
     server_http.py record --server S --model M --out REQUESTS.jsonl   writes the requests, with the answers of plain decoding
     server_http.py run --server S --model M --requests REQUESTS.jsonl --json RUNS.json
     server_http.py report RUNS.json                                   prints the table again
+    server_http.py ties RUNS.json --server S --model M --requests REQUESTS.jsonl   shows where other texts begin
 
 Each run starts the server anew and sends all requests. The types take turns, so a machine that becomes slower affects
 all of them. As many clients send requests as the server has slots; a client sends the turns of a conversation in order.
@@ -38,6 +39,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 TYPES = ["plain", "ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache", "reprise"]
 CONTEXT = 4096  # tokens of a slot
+LIKELIEST = 20  # tokens whose probability is asked for
 # Student's t for two-sided intervals of 95%, for 1 to 10 degrees of freedom.
 STUDENT = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23]
 
@@ -102,6 +104,8 @@ class Server:
         program = options.server.resolve() if options.server.exists() else options.server
         command = [str(program), "-m", str(options.model), "--host", "127.0.0.1", "--port", str(self.port)]
         command += ["--threads", threads, "--threads-batch", threads, "-np", str(slots), "-c", str(CONTEXT * slots)]
+        # One cache for all slots, as without -np; later flags win.
+        command += ["--kv-unified"] if slots > 1 else []
         self.log = log
         with log.open("w") as out:
             try:
@@ -139,9 +143,9 @@ class Server:
         except urllib.error.HTTPError as error:
             raise InputError(f"{path}: the server answered {error.code}: {error.read().decode()[:300]}") from error
 
-    def complete(self, prompt: list[int], tokens: int) -> dict[str, Any]:
+    def complete(self, prompt: list[int], tokens: int, **more: Any) -> dict[str, Any]:
         """Greedy decoding of at most `tokens` tokens."""
-        body = {"prompt": prompt, "n_predict": tokens, "return_tokens": True, "cache_prompt": True}
+        body = {"prompt": prompt, "n_predict": tokens, "return_tokens": True, "cache_prompt": True, **more}
         reply: dict[str, Any] = self.post("/completion", {**body, "temperature": 0, "top_k": 1, "seed": 1})
         return reply
 
@@ -221,6 +225,17 @@ def read_requests(file: Path) -> list[list[dict[str, Any]]]:
     if not sessions:
         raise InputError(f"{file} is empty: write it with `server_http.py record`")
     return sessions
+
+
+def read_runs(file: Path) -> dict[str, Any]:
+    """Results that `run` has written."""
+    try:
+        result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        for name in ("runs", "model", "requests", "load"):
+            result[name]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file}: {error!r}; write the file with `server_http.py run`") from error
+    return result
 
 
 def measure(server: Server, sessions: list[list[dict[str, Any]]], clients: int) -> dict[str, Any]:
@@ -381,6 +396,85 @@ def report(result: dict[str, Any]) -> None:
     print("\nRatios: geometric mean over rounds, with its interval of 95%.")
 
 
+# ---- Near ties -------------------------------------------------------------------------------------------------------
+
+
+def differences(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each other text once: where it leaves that of the first plain run, and how both go on there."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for slots in sorted({one["slots"] for one in result["runs"]}):
+        runs = [one for one in result["runs"] if one["slots"] == slots]
+        plain = next((one for one in runs if one["type"] == "plain"), None)
+        if plain is None:
+            raise InputError(f"there is no plain run with {slots} slots: measure the type plain, too")
+        texts = {answer["id"]: answer["tokens"] for answer in plain["answers"]}
+        for one in runs:
+            for answer in one["answers"]:
+                text, other = texts[answer["id"]], answer["tokens"]
+                at = next((i for i, pair in enumerate(zip(text, other)) if pair[0] != pair[1]), None)
+                if at is None:
+                    if len(text) != len(other):
+                        raise InputError(f"{answer['id']}: two texts end at different tokens: such runs cannot be compared")
+                    continue
+                key = (slots, one["type"], answer["id"], at, other[at])
+                found[key] = {"slots": slots, "type": one["type"], "id": answer["id"], "at": at,
+                              "before": text[:at], "plain": text[at], "other": other[at]}
+    return list(found.values())
+
+
+def margin(reply: dict[str, Any], one: dict[str, Any]) -> float | None:
+    """By how much the other token is less likely than that of plain decoding: a difference of log-probabilities. None:
+    one of them is not among the likeliest tokens."""
+    likeliest = {top["id"]: top["logprob"] for top in reply["completion_probabilities"][0]["top_logprobs"]}
+    if one["plain"] not in likeliest or one["other"] not in likeliest:
+        return None
+    return float(likeliest[one["plain"]] - likeliest[one["other"]])
+
+
+def verdict(row_by_row: float | None, at_once: float | None, epsilon: float) -> str:
+    if row_by_row is None or at_once is None:
+        return "no near tie"
+    low, high = sorted((row_by_row, at_once))
+    if low <= epsilon and high >= -epsilon:
+        return "near tie"
+    return "plain decoding gives the other" if high < 0 else "no near tie"
+
+
+def ties(options: argparse.Namespace) -> int:
+    """Shows whether other texts begin at near ties of plain decoding. Returns 4 if one does not."""
+    result = read_runs(options.runs)
+    for name, given in (("model", options.model.name), ("requests", options.requests.name)):
+        if result[name] != given:
+            raise InputError(f"{options.runs} was measured with the {name} {result[name]}, not with {given}")
+    found = differences(result)
+    prompts = {request["id"]: request["prompt"] for turns in read_requests(options.requests) for request in turns}
+    for one in found:
+        if one["id"] not in prompts:
+            raise InputError(f"{options.requests} has no request {one['id']}: give the requests of {options.runs}")
+    wrong = 0
+    with Server(options, [], 1, options.runs.with_suffix(".ties.log")) as server:
+        print("| slots | type | request | token | plain | other | less likely by, row by row | less likely by, at once | |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for number, one in enumerate(found, 1):
+            progress(f"text {number} of {len(found)}")
+            prompt = prompts[one["id"]]
+            text = prompt + one["before"]
+            at_once = margin(server.complete(text, 1, n_probs=LIKELIEST, cache_prompt=False), one)
+            # The prompt at once, and then a row with each request.
+            for known in range(len(prompt), len(text) + 1):
+                row = server.complete(text[:known], 1, n_probs=LIKELIEST, cache_prompt=known > len(prompt))
+            row_by_row = margin(row, one)
+            said = verdict(row_by_row, at_once, options.epsilon)
+            wrong += said == "no near tie"
+            shown = ["unlikely" if value is None else f"{value:.4f}" for value in (row_by_row, at_once)]
+            print(f"| {one['slots']} | {one['type']} | {one['id']} | {one['at'] + 1} | {one['plain']} | {one['other']} "
+                  f"| {shown[0]} | {shown[1]} | {said} |")
+    progress("")
+    print("\nLog-probabilities of plain decoding, where the other text begins; all rows one after another, or in one pass.")
+    print(f"Near tie: one of the two values is within {options.epsilon} of zero, or one is negative and the other is not.")
+    return 4 if wrong else 0
+
+
 def progress(text: str) -> None:
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
@@ -414,6 +508,11 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     running.add_argument("--history", type=Path, help="also measure reprise with a copy of this --spec-reprise-history")
     running.add_argument("--load", type=int, default=0, help="busy programs that run at the same time (default: 0)")
 
+    tying = commands.add_parser("ties", parents=[common], help="show whether other texts begin at near ties; ends with 4 if one does not")
+    tying.add_argument("runs", type=Path, metavar="RUNS.json", help="a file of results that `run` has written")
+    tying.add_argument("--requests", type=Path, required=True, help="the requests of these results")
+    tying.add_argument("--epsilon", type=float, default=0.05, help="log-probabilities this close are a near tie (default: 0.05)")
+
     reporting = commands.add_parser("report", help="print the table of a file of results")
     reporting.add_argument("files", type=Path, nargs="+", metavar="RUNS.json")
     return parser.parse_args(arguments)
@@ -426,9 +525,11 @@ def main() -> int:
             record(options)
         elif options.command == "run":
             run(options)
+        elif options.command == "ties":
+            return ties(options)
         else:
             for file in options.files:
-                report(json.loads(file.read_text(encoding="utf-8")))
+                report(read_runs(file))
     except (InputError, OSError) as error:
         print(f"server_http.py: {error}", file=sys.stderr)
         return 1

@@ -303,6 +303,17 @@ TEST(LearnedCurve, ReachesFurtherAsLongerPassesHaveBeenTimed) {
   EXPECT_GT(curve.explored_rows(), LearnedCurve::most_rows) << "nothing is measured";
 }
 
+TEST(LearnedCurve, WantsAPlainPassSoonAfterAnOutageOfTheClock) {
+  for (const int before : {0, 1, 100, 5000}) {
+    LearnedCurve curve;
+    for (int i = 0; i < before; ++i) curve.learn(i % 4 == 0 ? 1 : 5, i % 4 == 0, exactly(i % 4 == 0 ? 1 : 1.2));
+    for (int i = 0; i < 200; ++i) curve.learn(i % 4 == 0 ? 1 : 5, i % 4 == 0, {});
+    int waited = 0;
+    for (; !curve.should_probe_plain(cost_one, false) && waited < 4096; ++waited) curve.learn(5, false, exactly(1.2));
+    EXPECT_LE(waited, 256) << before;
+  }
+}
+
 TEST(LearnedCurve, DoesNotWaitForTimesOfPlainPassesThatNobodyMeasures) {
   LearnedCurve curve;
   curve.learn(5, false, exactly(1.2));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -102,6 +103,109 @@ TYPED_TEST(CopyDrafterOver, TakesTokensOfAnyValue) {
   constexpr Token lowest = std::numeric_limits<Token>::min();
   constexpr Token highest = std::numeric_limits<Token>::max();
   EXPECT_EQ(drafted<TypeParam>({}, {lowest, highest, -1, lowest}, {.max_nodes = 2}), (Tokens{highest, -1}));
+}
+
+// --- The rule, as a plain loop over the context ---
+
+using Occurrence = PromptLookupOptions::Occurrence;
+
+/// The nodes' tokens, and the agreement that they report (0: no draft).
+struct Copy {
+  Tokens tokens;
+  std::size_t agreement = 0;
+  friend bool operator==(const Copy&, const Copy&) = default;
+};
+
+/// Measures every occurrence in full, and every length.
+Copy copy_by_rule(const PromptLookupOptions& options, const Tokens& context) {
+  const std::size_t size = context.size();
+  const auto agreement = [&](std::size_t end, std::size_t most) {
+    std::size_t n = 0;
+    while (n < most && n < end && context[end - 1 - n] == context[size - 1 - n]) ++n;
+    return n;
+  };
+  const Lengths orders = lengths(lookup_orders(options));
+  for (std::size_t i = orders.size(); i-- > 0;) {
+    const std::size_t n = orders[i];
+    std::vector<std::size_t> ends;
+    for (std::size_t end = n; end < size; ++end)
+      if (agreement(end, n) == n) ends.push_back(end);
+    if (options.occurrence != Occurrence::earliest) std::reverse(ends.begin(), ends.end());
+    ends.resize(std::min<std::size_t>(ends.size(), options.candidates));
+    std::erase_if(ends, [&](std::size_t end) {
+      return size - end < options.conditions.min_distance || (options.conditions.apart && size - end <= n) ||
+             (options.conditions.never_from_start && end <= n);
+    });
+    std::size_t longest = 0;
+    for (const std::size_t end : ends)
+      longest = std::max(longest, agreement(end, options.extend ? options.max_ngram : n));
+    std::erase_if(ends, [&](std::size_t end) { return agreement(end, longest) < longest; });
+    const auto votes = [&](std::size_t end) {
+      return std::count_if(ends.begin(), ends.end(), [&](std::size_t e) { return context[e] == context[end]; });
+    };
+    const auto chosen = options.occurrence == Occurrence::most_frequent
+                            ? std::max_element(ends.begin(), ends.end(),
+                                               [&](std::size_t a, std::size_t b) { return votes(a) < votes(b); })
+                            : ends.begin();
+    if (ends.empty() || size - *chosen < options.conditions.min_copy) continue;
+    Copy copy{{}, longest};
+    for (std::size_t k = 0; k < options.draft_length; ++k) {
+      if (*chosen + k >= size && !options.copy_past_end) break;
+      copy.tokens.push_back(*chosen + k < size ? context[*chosen + k] : copy.tokens[*chosen + k - size]);
+    }
+    return copy;
+  }
+  return {};
+}
+
+PromptLookupOptions random_options(testing::SplitMix& random) {
+  PromptLookupOptions options;
+  options.extend = !random.one_in(4);
+  options.min_ngram = static_cast<std::uint32_t>(random.between(1, 4));
+  options.max_ngram = options.min_ngram + static_cast<std::uint32_t>(random.below(options.extend ? 16 : 5));
+  options.occurrence = static_cast<Occurrence>(random.below(3));
+  options.candidates = static_cast<std::uint32_t>(random.one_in(3) ? random.between(1, 3) : random.between(1, 64));
+  options.draft_length = random.between(1, 12);
+  options.copy_past_end = random.one_in(2);
+  if (random.one_in(2)) {
+    options.conditions.min_distance = random.between(1, 6);
+    options.conditions.apart = random.one_in(2);
+    options.conditions.min_copy = random.between(1, 6);
+    options.conditions.never_from_start = random.one_in(2);
+  }
+  return options;
+}
+
+// The context grows and shrinks, and is never looked up anew: a cut leaves no trace.
+TYPED_TEST(CopyDrafterOver, DraftsByTheRuleAsTheContextGrowsAndShrinks) {
+  testing::SplitMix random(43);
+  std::size_t drafts = 0;
+  for (int i = 0; i < 600; ++i) {
+    const PromptLookupOptions options = random_options(random);
+    const Tokens text = testing::make_stream(testing::Stream::trace_like, 200, random.next(), random.between(2, 12));
+    Lent<TypeParam> drafter{PromptLookupDrafter<TypeParam>::make(options).value()};
+    drafter.begin(TokenSpan(text).first(random.between(1, 60)));
+    for (int round = 0; round < 20; ++round) {
+      const std::size_t size = drafter.context().size();
+      if (random.one_in(4)) {
+        drafter.truncate(size - random.below(size));
+      } else {
+        drafter.observe(
+            TokenSpan(text).subspan(size).first(random.between(0, std::min<std::size_t>(text.size() - size, 12))));
+      }
+      const TokenSpan context = drafter.context();
+      const std::vector<DraftNode> nodes = drafter.propose().nodes;
+      Copy drafted;
+      for (const DraftNode& node : nodes) {
+        drafted.tokens.push_back(node.token);
+        drafted.agreement = node.match_length;
+      }
+      ASSERT_EQ(drafted, copy_by_rule(options, {context.begin(), context.end()}))
+          << "case " << i << ", round " << round << ", context " << ::testing::PrintToString(context);
+      drafts += nodes.empty() ? 0 : 1;
+    }
+  }
+  EXPECT_GT(drafts, 6000U);
 }
 
 // --- Every option has an effect ---
@@ -228,15 +332,15 @@ TEST(PromptLookupDrafter, MeasuresItsMemory) {
 
 // --- Settings ---
 
-TEST(LookupOrders, AreAFewLengthsWithExtend) {
+TEST(LookupOrders, AreAtMostTwoLengthsWithExtend) {
   const auto orders = [](std::uint32_t shortest, std::uint32_t longest) {
     PromptLookupOptions options;
     options.min_ngram = shortest;
     options.max_ngram = longest;
     return lookup_orders(options);
   };
-  EXPECT_EQ(lengths(lookup_orders({})), (Lengths{1, 3, 8})) << "the default";
-  EXPECT_EQ(lengths(orders(1, 32)), (Lengths{1, 3, 8, 20}));
+  EXPECT_EQ(lengths(lookup_orders({})), (Lengths{1, 4})) << "the default";
+  EXPECT_EQ(lengths(orders(1, 32)), (Lengths{1, 4}));
   EXPECT_EQ(lengths(orders(2, 4)), (Lengths{2}));
   EXPECT_EQ(lengths(orders(2, 5)), (Lengths{2, 5}));
   EXPECT_EQ(lengths(orders(32, 32)), (Lengths{32}));

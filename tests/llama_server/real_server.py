@@ -110,9 +110,9 @@ def all_texts(program: Path, model: Path, flags: list[str]) -> tuple[dict[str, s
     return texts, drafted
 
 
-def several_slots(program: Path, model: Path) -> int:
+def several_slots(program: Path, model: Path, cache: str) -> int:
     """Many requests over four slots, some cancelled: the server stays up, and drafts."""
-    with Server(program, model, ["-np", "4", "-c", "4096", "--spec-type", "reprise"]) as server:
+    with Server(program, model, ["-np", "4", "-c", "4096", cache, "--spec-type", "reprise"]) as server:
 
         def client(number: int) -> None:
             for turn in range(6):
@@ -168,11 +168,11 @@ def main() -> int:
             print(f"{model.name}: {name}: {'left out: refused' if text is None else 'same text' if same else 'ANOTHER TEXT'}")
             if not same:
                 print(f"  plain:   {text!r}\n  reprise: {ours.get(name)!r}")
-        several = several_slots(options.server, model)
-        print(f"{model.name}: drafted tokens accepted: {accepted} with one slot, {several} with four")
+        separate, unified = (several_slots(options.server, model, cache) for cache in ("--no-kv-unified", "--kv-unified"))
+        print(f"{model.name}: drafted tokens accepted: {accepted} with one slot, {separate} with four, {unified} with one cache for four")
         if "context shift" not in plain:
             print(f"{model.name}: context shift: left out, the server does not start with it")
-        failed += accepted + several == 0
+        failed += accepted + separate + unified == 0
         restart(options.server, model, plain["greedy"])
         print(f"{model.name}: restart with a history: same text, more accepted")
     print(f"{failed} failed")

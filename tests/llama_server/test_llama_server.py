@@ -7,6 +7,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "examples/llama_server"), str(ROOT / "bench/server_http")]
@@ -104,42 +105,107 @@ class Requests(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
+    def setUp(self):
+        name = tempfile.TemporaryDirectory()
+        self.addCleanup(name.cleanup)
+        self.folder = pathlib.Path(name.name)
+
+    def rows(self, table):
+        return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
+
     def run_tool(self, *arguments):
         options = server_http.parsed([str(argument) for argument in arguments])
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            {"record": server_http.record, "run": server_http.run}[options.command](options)
+            self.status = getattr(server_http, options.command)(options)
         return out.getvalue()
 
     def test_requests_are_recorded_sent_and_compared(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            server = ["--server", FAKE, "--model", "none.gguf"]
-            requests, runs = folder / "requests.jsonl", folder / "runs.json"
-            self.run_tool("record", *server, "--out", requests, "--every", 20, "--tokens", 40)
-            sessions = server_http.read_requests(requests)
-            prompts = [tuple(request["prompt"]) for turns in sessions for request in turns]
-            self.assertEqual(len(prompts), len(set(prompts)), "no prompt is sent twice")
-            again = next(turns for turns in sessions if turns[0]["id"].startswith("chat/01#"))
-            # The second request has the first answer, the end of its turn and the next question.
-            text = "".join(map(chr, again[1]["prompt"]))
-            self.assertTrue(text.startswith("".join(map(chr, again[0]["prompt"]))))
-            self.assertIn("][user:How often should I run in the first month?][assistant:", text)
+        server = ["--server", FAKE, "--model", "none.gguf"]
+        requests, runs = self.folder / "requests.jsonl", self.folder / "runs.json"
+        self.run_tool("record", *server, "--out", requests, "--every", 20, "--tokens", 40)
+        sessions = server_http.read_requests(requests)
+        prompts = [tuple(request["prompt"]) for turns in sessions for request in turns]
+        self.assertEqual(len(prompts), len(set(prompts)), "no prompt is sent twice")
+        again = next(turns for turns in sessions if turns[0]["id"].startswith("chat/01#"))
+        # The second request has the first answer, the end of its turn and the next question.
+        text = "".join(map(chr, again[1]["prompt"]))
+        self.assertTrue(text.startswith("".join(map(chr, again[0]["prompt"]))))
+        self.assertIn("][user:How often should I run in the first month?][assistant:", text)
 
-            types = ["plain", "mod=--spec-type ngram-mod", "slow=--none"]
-            table = self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types,
-                                  "--slots", 1, 2, "--runs", 3)
-            rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
-            first = {row[0]: row for row in rows[2:5]}
-            self.assertEqual(set(first), {"plain", "mod, the best own", "slow"})
-            self.assertEqual(first["mod, the best own"][9], "2.000 (2.000 to 2.000)")
-            self.assertEqual(first["slow"][9:], ["1.000 (1.000 to 1.000)", "0.500 (0.500 to 0.500)", "0"])
-            tokens = sum(request["tokens"] for turns in sessions for request in turns)
-            self.assertEqual(first["plain"][5], str(tokens))
-            self.assertLess(int(first["mod, the best own"][5]), tokens * 0.55)
-            kept = json.loads(runs.read_text())
-            self.assertEqual([one["type"] for one in kept["runs"] if one["slots"] == 1][:6],
-                             ["plain", "mod", "slow", "slow", "mod", "plain"])
+        types = ["plain", "mod=--spec-type ngram-mod", "slow=--none"]
+        table = self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types,
+                              "--slots", 1, 2, "--runs", 3)
+        rows = self.rows(table)
+        first = {row[0]: row for row in rows[2:5]}
+        self.assertEqual(set(first), {"plain", "mod, the best own", "slow"})
+        self.assertEqual(first["mod, the best own"][9], "2.000 (2.000 to 2.000)")
+        self.assertEqual(first["slow"][9:], ["1.000 (1.000 to 1.000)", "0.500 (0.500 to 0.500)", "0"])
+        tokens = sum(request["tokens"] for turns in sessions for request in turns)
+        self.assertEqual(first["plain"][5], str(tokens))
+        self.assertLess(int(first["mod, the best own"][5]), tokens * 0.55)
+        kept = json.loads(runs.read_text())
+        self.assertEqual([one["type"] for one in kept["runs"] if one["slots"] == 1][:6],
+                         ["plain", "mod", "slow", "slow", "mod", "plain"])
+
+    def test_other_texts_are_shown_with_their_distance_from_plain_decoding(self):
+        server = ["--server", FAKE, "--model", "none.gguf"]
+        requests, runs = self.folder / "requests.jsonl", self.folder / "runs.json"
+        self.run_tool("record", *server, "--out", requests, "--every", 40, "--tokens", 20)
+        some = server_http.read_requests(requests)
+        shown = {}
+        for types in (["plain", "same=--none"], ["plain", "close=--near"], ["plain", "far=--wide"]):
+            self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types, "--slots", 1, "--runs", 2)
+            table = self.run_tool("ties", runs, *server, "--requests", requests)
+            rows = self.rows(table)
+            shown[types[1].split("=")[0]] = (self.status, rows[2:])
+        self.assertEqual(shown["same"], (0, []))
+        for kind, status, gap, verdict in (("close", 0, "0.0100", "near tie"), ("far", 4, "0.1600", "no near tie")):
+            self.assertEqual(shown[kind][0], status)
+            self.assertEqual(len(shown[kind][1]), sum(map(len, some)), "each text once")
+            for row in shown[kind][1]:
+                self.assertEqual((row[1], row[3], *row[6:]), (kind, "3", gap, gap, verdict))
+        self.run_tool("ties", runs, *server, "--requests", requests, "--epsilon", "0.2")
+        self.assertEqual(self.status, 0)
+        for model, file, message in (("other.gguf", requests, "measured with the model none.gguf, not with other.gguf"),
+                                     ("none.gguf", self.folder / "others.jsonl", "measured with the requests requests.jsonl")):
+            with self.assertRaisesRegex(server_http.InputError, message):
+                self.run_tool("ties", runs, "--server", FAKE, "--model", model, "--requests", file)
+        runs.write_text("{}")
+        for read in (lambda: self.run_tool("ties", runs, *server, "--requests", requests), lambda: server_http.read_runs(runs)):
+            with self.assertRaisesRegex(server_http.InputError, r"runs.json: KeyError\('runs'\); write the file with"):
+                read()
+
+    def test_a_near_tie_is_one_that_plain_decoding_can_tip_over(self):
+        for row_by_row, at_once, said in ((0.01, 3.0, "near tie"), (3.0, 0.01, "near tie"), (0.2, -0.2, "near tie"),
+                                          (3.0, 7.0, "no near tie"), (-3.0, -7.0, "plain decoding gives the other"),
+                                          (None, 0.0, "no near tie"), (0.0, None, "no near tie")):
+            self.assertEqual(server_http.verdict(row_by_row, at_once, 0.05), said, (row_by_row, at_once))
+        tops = {"completion_probabilities": [{"top_logprobs": [{"id": 1, "logprob": -0.5}, {"id": 2, "logprob": -2.0}]}]}
+        self.assertEqual(server_http.margin(tops, {"plain": 1, "other": 2}), 1.5)
+        self.assertIsNone(server_http.margin(tops, {"plain": 1, "other": 3}))
+        self.assertIsNone(server_http.margin(tops, {"plain": 3, "other": 1}))
+
+    def test_differences_are_those_from_the_plain_run_with_as_many_slots(self):
+        def one(kind, slots, tokens):
+            return {"type": kind, "slots": slots, "answers": [{"id": "a", "tokens": tokens}]}
+
+        found = server_http.differences({"runs": [one("plain", 1, [1, 2, 3]), one("mod", 1, [1, 2, 4]), one("mod", 1, [1, 2, 4]),
+                                                  one("plain", 4, [1, 5, 3]), one("plain", 4, [1, 6, 3])]})
+        self.assertEqual([(d["slots"], d["type"], d["at"], d["before"], d["plain"], d["other"]) for d in found],
+                         [(1, "mod", 2, [1, 2], 3, 4), (4, "plain", 1, [1], 5, 6)])
+        with self.assertRaisesRegex(server_http.InputError, "no plain run with 4 slots"):
+            server_http.differences({"runs": [one("plain", 1, [1]), one("mod", 4, [1])]})
+        with self.assertRaisesRegex(server_http.InputError, "a: two texts end at different tokens"):
+            server_http.differences({"runs": [one("plain", 1, [1, 2]), one("mod", 1, [1])]})
+
+    def test_several_slots_share_one_cache_unless_flags_say_otherwise(self):
+        for slots, own in ((1, []), (4, ["--kv-unified"])):
+            with unittest.mock.patch("subprocess.Popen") as started, tempfile.TemporaryDirectory() as name:
+                options = server_http.parsed(["run", "--server", str(FAKE), "--model", "m", "--requests", "r", "--json", "j"])
+                server_http.Server(options, ["--no-kv-unified"], slots, pathlib.Path(name) / "log")
+            command = started.call_args.args[0]
+            self.assertEqual([flag for flag in command if "kv-unified" in flag], [*own, "--no-kv-unified"])
 
     def test_each_run_begins_with_a_copy_of_the_history(self):
         with tempfile.TemporaryDirectory() as name:

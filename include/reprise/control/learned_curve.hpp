@@ -63,7 +63,7 @@ class LearnedCurve {
              std::size_t context = 0) noexcept {
     timed_ = measured && measured->count() > 0;
     if (plain) {
-      untimed_plain_ = timed_ ? 0 : std::min(untimed_plain_ + 1, 8U);
+      untimed_plain_ = timed_ ? 0 : std::min(untimed_plain_ + (passes_ != last_plain_ ? 1U : 0U), 8U);
       last_plain_ = passes_;
     }
     if (!timed_ || rows == 0 || rows > most_rows) return;
@@ -343,7 +343,7 @@ class LearnedCurve {
   std::uint32_t next_trial_ = 0;  // pass number
   std::uint32_t wait_ = shortest_wait;
   bool timed_ = true;                // the last pass was timed
-  std::uint32_t untimed_plain_ = 0;  // plain passes since the last timed one, at most 8
+  std::uint32_t untimed_plain_ = 0;  // untimed plain passes that followed timed ones, at most 8
   std::uint32_t last_plain_ = 0;     // passes() at the last plain pass
 };
 

@@ -113,6 +113,7 @@ class NgramDrafter {
     forget_proposal();
     if (exhausted() || context_.context().empty() || draft.full() || draft.budget().max_depth == 0) return;
     least_ = std::max(options_.min_path_probability, draft.budget().min_path_probability);
+    least_share_ = (draft.chain() ? 3 : 1) * std::uint64_t{least_.raw()};
     voters_.collect(context_);
     proposed_ = detail::grow_best_first(nodes_, draft,
                                         [this](NodeIndex at, Frontier& frontier) noexcept { expand(at, frontier); });
@@ -290,8 +291,7 @@ class NgramDrafter {
     return above == anchor_parent ? tokens.back() : nodes_[static_cast<std::size_t>(above)].token;
   }
 
-  /// Adds the most frequent tokens of the context, if this path followed by "something else" has a probability above
-  /// 1/20.
+  /// Adds the most frequent tokens of the context, if there is room for a token without votes.
   void add_frequent(const Place& place, Candidates& candidates) const noexcept {
     if (!candidates.leave_room(place.path)) return;
     const std::uint64_t path = place.path.raw();
@@ -300,10 +300,9 @@ class NgramDrafter {
     for (const detail::TokenCounts::Entry& entry : context_.counts().frequent()) {
       if (candidates.contains(entry.token, voted)) continue;
       const detail::VoteWeight votes = detail::frequency_weight(entry.count, context_.counts().total());
-      // The list is sorted by count: if the share of one token is too small, so are the shares of all later tokens.
-      // Comparing with the frontier's bar() would end the loop sooner. But the bar is higher for smaller drafts, and
-      // smaller drafts must be prefixes of larger ones.
-      if (path * votes < least_.raw() * total) break;
+      // All later tokens have fewer votes. The frontier's bar() would end the loop sooner. But it depends on the size
+      // of the draft, and smaller drafts must be prefixes of larger ones.
+      if (path * votes < least_share_ * total) break;
       detail::TokenEvidence& evidence = candidates.add(entry.token).evidence;
       evidence.votes = votes;
       evidence.strongest = votes;
@@ -393,6 +392,7 @@ class NgramDrafter {
   std::size_t root_count_ = 0;
   std::size_t likeliest_ = 0;  // index of the likeliest candidate in root_candidates_
   Probability least_;
+  std::uint64_t least_share_ = 0;  // of a frequent token; its probability is on average a ninth of its share
 };
 
 static_assert(RebasableStrategy<NgramDrafter<>> && TopKLearner<NgramDrafter<>> && RowLearner<NgramDrafter<>>);

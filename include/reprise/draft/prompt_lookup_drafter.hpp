@@ -33,11 +33,11 @@ struct PromptLookupOptions {
 
   std::uint32_t min_ngram = 1;   ///< shortest n-gram that is looked up, 1..32
   std::uint32_t max_ngram = 16;  ///< longest agreement that counts, min_ngram..32
-  /// true: look up a few lengths from min_ngram to max_ngram, longest first, and measure how long each occurrence
-  /// agrees. false: look up every length (at most 8), longest first, and measure no further.
+  /// true: look up min_ngram + 3 tokens (if max_ngram allows), then min_ngram tokens, and measure how long each
+  /// occurrence agrees. false: look up every length (at most 8), longest first, and measure no further.
   bool extend = true;
   Occurrence occurrence = Occurrence::most_recent;
-  std::uint32_t candidates = 16;  ///< maximum number of occurrences compared per length, 1..64
+  std::uint32_t candidates = 24;  ///< maximum number of occurrences compared per length, 1..64
   std::size_t draft_length = 10;  ///< upper bound; Limits::draft and Session's max_draft_nodes also apply
   /// true: a copy that reaches the end of the context continues with its own tokens, so a repetition keeps repeating.
   bool copy_past_end = true;
@@ -51,10 +51,11 @@ struct PromptLookupOptions {
 inline NgramOrders lookup_orders(const PromptLookupOptions& options) noexcept {
   NgramOrders orders;
   const std::uint32_t longest = std::min(options.max_ngram, NgramOrders::largest);
-  // Growing lengths by a factor of 2.5 keeps the number of tables small. Agreement beyond a looked-up length is
-  // measured on the tokens.
-  for (std::uint32_t n = std::max(options.min_ngram, 1U); n <= longest && orders.size() < NgramOrders::capacity;
-       n = options.extend ? (5 * n + 1) / 2 : n + 1)
+  // Each length costs a table that every token enters. Agreement beyond a looked-up length is measured on the tokens,
+  // so a second length only has to rule out most of the occurrences of the first.
+  const std::size_t most = options.extend ? 2 : NgramOrders::capacity;
+  for (std::uint32_t n = std::max(options.min_ngram, 1U); n <= longest && orders.size() < most;
+       n += options.extend ? 3 : 1)
     orders.add(n);
   return orders;
 }
@@ -66,8 +67,8 @@ inline NgramOrders lookup_orders(const PromptLookupOptions& options) noexcept {
 /// its drafts.
 ///
 /// Cost of propose(): for each looked-up length, at most `candidates` occurrences are compared over at most `max_ngram`
-/// tokens. With RollingHashIndex this does not depend on the length of the context. Cost of observe(), and memory:
-/// those of the index. Threads: one at a time; copies are independent.
+/// tokens, the first of them up to twice. With RollingHashIndex this does not depend on the length of the context. Cost
+/// of observe(), and memory: those of the index. Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class PromptLookupDrafter {
  public:
@@ -92,8 +93,19 @@ class PromptLookupDrafter {
   /// Drafts from the index's own text, not from the span passed in. Drafts nothing if exhausted().
   void propose(TokenSpan, Draft& draft) const {
     if (index_.exhausted() || index_.tokens().size() < options_.conditions.min_context) return;
+    std::uint32_t longest = options_.max_ngram;
     for (std::size_t i = orders_.size(); i-- > 0;) {
-      const std::optional<Match> match = best_match(orders_[i]);
+      const std::uint32_t n = orders_[i];
+      const MatchLimits limits{n, options_.extend ? longest : n, options_.candidates,
+                               options_.occurrence == PromptLookupOptions::Occurrence::earliest
+                                   ? MatchLimits::Order::earliest
+                                   : MatchLimits::Order::most_recent};
+      std::array<Match, 1> first;
+      if (index_.find(limits, first) == 0) {
+        longest = n - 1;  // a longer agreement would have been found
+        continue;
+      }
+      const std::optional<Match> match = best_match(limits, first[0]);
       if (match && copy(*match, draft)) return;
     }
   }
@@ -134,16 +146,16 @@ class PromptLookupDrafter {
     return {orders, options.occurrence == PromptLookupOptions::Occurrence::earliest, options.key, options.max_bytes};
   }
 
-  /// Returns the occurrence to copy from, among those of the last n tokens. Returns nullopt if none is usable.
-  [[nodiscard]] std::optional<Match> best_match(std::uint32_t n) const {
+  /// Returns the occurrence to copy from. Returns nullopt if none is usable. `first`: the first one in limits.order.
+  [[nodiscard]] std::optional<Match> best_match(const MatchLimits& limits, const Match& first) const {
+    // Most lookups end here: no agreement is measured further than this one, and the first match wins ties.
+    if (first.length == limits.longest && usable(first, limits.shortest) &&
+        options_.occurrence != PromptLookupOptions::Occurrence::most_frequent)
+      return first;
     std::array<Match, max_candidates> found;
-    const MatchLimits limits{n, options_.extend ? options_.max_ngram : n, options_.candidates,
-                             options_.occurrence == PromptLookupOptions::Occurrence::earliest
-                                 ? MatchLimits::Order::earliest
-                                 : MatchLimits::Order::most_recent};
     const std::size_t count = index_.find(limits, found);
     const auto last = std::remove_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
-                                     [&](const Match& match) { return !usable(match, n); });
+                                     [&](const Match& match) { return !usable(match, limits.shortest); });
     const std::span<const Match> matches(found.begin(), last);
     if (matches.empty()) return {};
     // max_element returns the first of the longest matches; the order of `found` thus decides ties.

@@ -188,7 +188,7 @@ inline TokenTableOptions llama_cpp_mod_table(std::uint32_t n = 24) noexcept { re
 /// shorter than n_min tokens are dropped. The prompt is learned at once, the output in batches, and the anchor one
 /// token later. A sequence rests after five consecutive rounds with less than a quarter of the sent tokens accepted.
 /// The original resets its table instead (as first published: after three rounds below a half). By default,
-/// Limits::draft and Session cut each draft to 32 nodes: raise both to n_max.
+/// Limits::draft cuts each draft to 32 nodes, and Session to 64: raise them to n_max.
 inline TokenTableDrafterOptions llama_cpp_mod(TokenTable* learn_into, std::size_t n_min = 48,
                                               std::size_t n_max = 64) noexcept {
   TokenTableDrafterOptions options;
