@@ -201,21 +201,21 @@ TEST(Growth, MayBeCutOffAtAnyTime) {
 }
 
 TEST(Column, WritesReachTheElementsThatHaveMoved) {
+  constexpr std::size_t room = 4096;
   detail::Column<int> column;
-  ASSERT_TRUE(column.reserve(4));
-  for (int i = 0; i < 4; ++i) column.push_reserved(i);
-  column.move(8, 2);
-  EXPECT_EQ(column.capacity(), 4U);
-  EXPECT_EQ(column.memory_bytes(), 12 * sizeof(int));
+  ASSERT_TRUE(column.reserve(room));
+  for (int i = 0; i < 4000; ++i) column.push_reserved(i);
+  ASSERT_TRUE(column.move(1));
+  ASSERT_EQ(column.capacity(), room);
+  ASSERT_GT(column.memory_bytes(), room * sizeof(int)) << "some have moved";
   column.set(1, 11);
-  column.truncate(1);
-  column.push_reserved(12);
-  column.move(8, 2);
-  EXPECT_EQ(column.capacity(), 8U);
-  EXPECT_EQ(column.memory_bytes(), 8 * sizeof(int));
-  ASSERT_EQ(column.size(), 2U);
-  EXPECT_EQ(column[0], 0);
-  EXPECT_EQ(column[1], 12);
+  column.truncate(100);  // into the part that has moved
+  EXPECT_FALSE(column.move(1)) << "enough is free";
+  for (int i = 100; i < 4000; ++i) column.push_reserved(-i);
+  while (column.capacity() == room) ASSERT_TRUE(column.move(1));
+  EXPECT_EQ(column.memory_bytes(), column.capacity() * sizeof(int)) << "the old memory is freed";
+  ASSERT_EQ(column.size(), 4000U);
+  for (int i = 0; i < 4000; ++i) ASSERT_EQ(column[static_cast<std::size_t>(i)], i == 1 ? 11 : i < 100 ? i : -i);
 }
 
 }  // namespace

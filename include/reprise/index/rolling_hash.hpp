@@ -29,16 +29,15 @@ namespace detail {
 /// most limits.candidates occurrences and compares at most limits.longest tokens of each, regardless of the length of
 /// the context.
 ///
-/// Growth: shortly before a table or an array is full, appends move it to larger memory, 64 elements or more for each
-/// token. One of them moves at a time, so an append takes a few microseconds more, and once also the time to free the
-/// old memory. The index still grows in one step, in time linear in the context: below 4,096 tokens, in appends of more
-/// than 256 tokens, with max_bytes, when memory runs out, at the end of a reservation, and in the first append to a
-/// copy. reserve() avoids all growth.
+/// Growth: shortly before a table or an array is full, appends move it to larger memory in parts. One append then takes
+/// some microseconds more, and once also the time to free the old memory. The index grows in one step, in time linear
+/// in the context, in appends of more than 32 tokens, with max_bytes, at the end of a reservation, in the first append
+/// to a copy, and if a text with very few distinct n-grams turns into new text. reserve() avoids all growth.
 ///
 /// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and normally 6.7 to 10 bytes per
 /// distinct n-gram. reserve() or a long append() can make a table larger. If the index grows token by token, up to a
-/// fifth of the per-token part is unused. While a table or an array moves, the old memory counts too: up to 6.9 bytes
-/// per distinct n-gram of one order.
+/// fifth of the per-token part is unused. While a table or an array moves, its old memory counts too: up to 7 bytes per
+/// distinct n-gram of one order.
 ///
 /// Work is bounded, also for text that is constructed to collide under a known key. One table operation reads at most
 /// 128 slots and compares at most 32 n-grams. After that it gives up, and the occurrences of that n-gram are not found
@@ -49,8 +48,7 @@ namespace detail {
 /// distinct n-gram.
 ///
 /// `max_tokens`: the maximum number of indexed tokens. RollingHashIndex has no other limit than that of Position.
-/// `move_from`: with fewer tokens, the index grows in one step; tests lower it.
-template <std::size_t max_tokens, std::size_t move_from = 4096>
+template <std::size_t max_tokens>
 class BasicRollingHashIndex {
  public:
   BasicRollingHashIndex() noexcept : BasicRollingHashIndex(IndexOptions{}) {}
@@ -76,8 +74,7 @@ class BasicRollingHashIndex {
     std::swap(options_, other.options_);
     std::swap(size_, other.size_);
     std::swap(reserved_, other.reserved_);
-    std::swap(spare_, other.spare_);
-    tokens_.swap(other.tokens_);
+    std::swap(tokens_, other.tokens_);
     std::swap(chains_, other.chains_);
   }
 
@@ -88,11 +85,14 @@ class BasicRollingHashIndex {
     size_ += tokens.size();
     if (!whole) return;
     tokens = tokens.first(std::min(tokens.size(), max_tokens - tokens_.size()));
-    if (tokens.size() > spare_ && !reserve_columns(tokens_.size() + tokens.size(), true)) return;
+    if (tokens.size() <= NgramChain::batch_size) move(tokens.size());
+    if (!reserve_columns(tokens_.size() + tokens.size(), true)) return;
     while (!tokens.empty()) {
       const TokenSpan batch = tokens.first(std::min(tokens.size(), NgramChain::batch_size));
-      if (batch.size() > spare_ && !make_room(batch.size(), tokens.size())) return;
-      spare_ -= batch.size();
+      for (NgramChain& chain : chains()) {
+        const NgramTable& table = chain.table();
+        if (table.room() < table.distinct() + batch.size() && !grow(chain, batch.size(), tokens.size())) return;
+      }
       append_batch(batch);
       tokens = tokens.subspan(batch.size());
     }
@@ -173,68 +173,19 @@ class BasicRollingHashIndex {
     for (std::size_t i = 0; i < count; ++i) chains_[i].link_batch(tokens(), begin, hashes[i]);
   }
 
-  /// Makes room for `batch` tokens and sets spare_. `remaining`: see grow(). Returns false if memory runs out or
-  /// max_bytes does not allow it.
-  [[nodiscard]] bool make_room(std::size_t batch, std::size_t remaining) noexcept {
-    const std::size_t from = options_.max_bytes == unlimited ? std::max(reserved_, move_from) : unlimited;
-    const bool movable = tokens_.size() + remaining > from;
-    if (movable && remaining <= longest_moving) move_some(batch);
-    spare_ = movable ? unlimited : from - tokens_.size();
-    limit_spare(column_capacity(), tokens_.size(), movable);
-    for (NgramChain& chain : chains()) {
-      if (chain.table().room() < chain.table().distinct() + batch && !grow(chain, batch, remaining)) {
-        spare_ = 0;
-        return false;
-      }
-      limit_spare(chain.moving() ? 0 : chain.table().room(), chain.table().distinct(), movable);
-    }
-    spare_ = std::max(spare_, batch);
-    return true;
-  }
-  void limit_spare(std::size_t room, std::size_t used, bool movable) noexcept {
-    if (movable) used += scarce(room);
-    spare_ = std::min(spare_, room - std::min(room, used));
-  }
-  /// Returns the free room at which a table or an array of this room begins to move.
-  [[nodiscard]] static std::size_t scarce(std::size_t room) noexcept { return room / 32 + 2 * NgramChain::batch_size; }
-  /// Returns how many of `left` elements to move with `batch` tokens, so that the move ends in time: while half of the
-  /// `free` elements and two batches are still free.
-  [[nodiscard]] static std::size_t pace(std::size_t batch, std::size_t left, std::size_t free) noexcept {
-    constexpr std::size_t least = 64;
-    constexpr std::size_t kept = 2 * NgramChain::batch_size;
-    return batch * std::max(least, 1 + left / (std::max(free / 2, kept + 1) - kept));
-  }
-
-  /// Moves one table or column whose room is scarce. Only one moves at a time, so that little memory is used twice.
-  void move_some(std::size_t batch) noexcept {
-    const std::size_t capacity = column_capacity();
-    std::size_t least = capacity - tokens_.size();  // the least free room of those that are scarce
-    const bool columns = least < scarce(capacity);
-    if (!columns) least = unlimited;
-    NgramChain* next = nullptr;
-    for (NgramChain& chain : chains()) {
-      const std::size_t free = chain.table().room() - chain.table().distinct();
-      if (!chain.moving() && free >= scarce(chain.table().room())) continue;
-      least = std::min(least, free);
-      if (next == nullptr || chain.moving()) next = &chain;
-    }
-    const std::size_t count = pace(batch, tokens_.size(), least);
-    if (next != nullptr && (next->moving() || !columns)) {
-      const std::size_t room = next->table().room();
-      return next->move(tokens(), NgramTable::slots_for(room + room / 8 * 3), count);
-    }
-    const std::size_t wanted = columns ? capacity + capacity / 4 : 0;
-    constexpr std::size_t faster = 4;  // an element of a column is only copied
-    if (tokens_.capacity() < wanted) return tokens_.move(wanted, faster * count);
+  /// Moves a part of a table or an array with little free room, before `more` tokens are appended. Only one moves at a
+  /// time, so that little memory is used twice. Does this for every eighth token, because the checks take time.
+  void move(std::size_t more) noexcept {
+    const std::size_t size = tokens_.size();
+    const std::size_t batch = (size + more) / 8 * 8 - size / 8 * 8;
+    if (batch == 0 || size + more <= reserved_ || options_.max_bytes != unlimited) return;
     for (NgramChain& chain : chains())
-      if (chain.link_capacity() < wanted) return chain.move_links(wanted, faster * count);
-  }
-
-  /// Returns the number of tokens for which all columns have memory: the arrays of tokens and links.
-  [[nodiscard]] std::size_t column_capacity() const noexcept {
-    std::size_t capacity = tokens_.capacity();
-    for (const NgramChain& chain : chains()) capacity = std::min(capacity, chain.link_capacity());
-    return capacity;
+      if (chain.moving() && chain.move(tokens(), batch)) return;
+    if (tokens_.move(batch)) return;
+    for (NgramChain& chain : chains())
+      if (chain.move_links(batch)) return;
+    for (NgramChain& chain : chains())
+      if (chain.move(tokens(), batch)) return;
   }
 
   /// Returns true if `tokens` tokens with their links and tables fit in max_bytes. Check this before the first
@@ -248,10 +199,13 @@ class BasicRollingHashIndex {
   /// Reserves memory for `wanted` tokens and their links. If `growing`, tries to reserve a quarter more than before.
   /// Returns false if memory runs out or max_bytes does not allow it.
   [[nodiscard]] bool reserve_columns(std::size_t wanted, bool growing) noexcept {
-    const std::size_t capacity = column_capacity();
-    if (wanted <= capacity) return true;
+    std::size_t capacity = tokens_.capacity();
     std::size_t tables = 0;
-    for (const NgramChain& chain : chains()) tables += chain.table().memory_bytes();
+    for (const NgramChain& chain : chains()) {
+      capacity = std::min(capacity, chain.link_capacity());
+      tables += chain.table().memory_bytes();
+    }
+    if (wanted <= capacity) return true;
     const std::size_t bytes = sizeof(Token) + chains().size() * NgramChain::link_bytes(options_.earliest);
     const std::size_t most = tables > options_.max_bytes ? 0 : (options_.max_bytes - tables) / bytes;
     const std::size_t generous =
@@ -274,7 +228,7 @@ class BasicRollingHashIndex {
     // times. Some room is left for moving the table afterwards.
     std::uint64_t expected = tokens_.size() + remaining;
     expected += expected / 32;
-    if (!tokens_.empty()) expected = expected * distinct / tokens_.size();
+    if (!tokens().empty()) expected = expected * distinct / tokens_.size();
     const auto leap =
         static_cast<std::size_t>(std::min<std::uint64_t>(expected, std::max<std::size_t>(4 * room, 4096)));
     return resize_table(
@@ -302,17 +256,13 @@ class BasicRollingHashIndex {
   /// was empty.
   void forget() noexcept {
     for (NgramChain& chain : chains()) chain.release();
-    tokens_.release();
-    reserved_ = spare_ = 0;
+    tokens_ = {};
+    reserved_ = 0;
   }
-
-  /// The remaining tokens of an append() that moves tables and columns. Longer ones are linear in the context anyway.
-  static constexpr std::size_t longest_moving = 8 * NgramChain::batch_size;
 
   IndexOptions options_;
   std::size_t size_ = 0;      // tokens appended, including dropped ones
   std::size_t reserved_ = 0;  // see reserve(); a copy has no reservation
-  std::size_t spare_ = 0;     // so many tokens can be appended before make_room() is needed
   Column<Token> tokens_;
   std::array<NgramChain, NgramOrders::capacity> chains_;
 };

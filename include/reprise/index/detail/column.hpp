@@ -10,13 +10,20 @@
 
 namespace reprise::inline v0::detail {
 
-/// A Buffer that can also grow without a stall: it copies its elements to a larger array, some with each call of
-/// move(). Reads always use the smaller array, until the larger one has all elements and replaces it.
+/// Returns how many of `elements` elements to move to larger memory before `batch` tokens are appended: none while
+/// enough of `room` is free, then a share that grows as the free room shrinks. All have moved when a quarter of the
+/// free room is used, or at once if little is free. Few elements do not move: growth in one step is fast enough.
+inline std::size_t to_move(std::size_t elements, std::size_t room, std::size_t used, std::size_t batch) noexcept {
+  const std::size_t free = room - used;
+  return free > room / 32 + 128 || elements < 2048 ? 0 : elements / std::max<std::size_t>(free / (4 * batch), 1);
+}
+
+/// A Buffer that can also grow without a stall: move() copies some elements to a larger array. Reads use the smaller
+/// array until the larger one has all elements and replaces it.
 template <class T>
 class Column {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return current_.size(); }
-  [[nodiscard]] bool empty() const noexcept { return current_.empty(); }
   [[nodiscard]] std::size_t capacity() const noexcept { return current_.capacity(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return current_.memory_bytes() + larger_.memory_bytes(); }
   [[nodiscard]] const T* data() const noexcept { return current_.data(); }
@@ -37,29 +44,25 @@ class Column {
     current_.clear();
     larger_.release();
   }
-  /// Empties the column and frees its memory.
-  void release() noexcept { *this = Column(); }
-  void swap(Column& other) noexcept { std::swap(*this, other); }
-
   /// Like Buffer::reserve().
   [[nodiscard]] bool reserve(std::size_t wanted) noexcept {
-    if (wanted <= capacity()) return true;
-    larger_.release();
+    if (wanted > capacity()) larger_.release();
     return current_.reserve(wanted);
   }
-  /// Copies up to `count` more elements to an array for `wanted` elements. Does nothing if the capacity suffices or
-  /// memory runs out. Precondition: `wanted` stays the same until the capacity suffices.
-  void move(std::size_t wanted, std::size_t count) noexcept {
-    if (wanted <= capacity() || !larger_.reserve(wanted)) return;
-    const std::span<const T> all(current_.data(), current_.size());
-    const std::span<const T> left = all.subspan(larger_.size());
+  /// Moves some elements before `batch` more are pushed; see to_move(). Returns false if none has to move or memory
+  /// runs out.
+  bool move(std::size_t batch) noexcept {
+    const std::size_t count = to_move(4 * size(), capacity(), size(), batch);  // four are copied in the time of one
+    if (count == 0 || !larger_.reserve(capacity() + capacity() / 8)) return false;
+    const std::span<const T> left = std::span<const T>(current_).subspan(larger_.size());
     static_cast<void>(larger_.append(left.first(std::min(left.size(), count))));
-    if (larger_.size() == current_.size()) current_ = std::exchange(larger_, {});
+    if (larger_.size() == size()) current_ = std::exchange(larger_, {});
+    return true;
   }
 
  private:
   Buffer<T> current_;
-  Buffer<T> larger_;  // the first elements, if a move has begun
+  Buffer<T> larger_;  // the first elements, while they move
 };
 
 }  // namespace reprise::detail

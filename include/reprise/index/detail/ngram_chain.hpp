@@ -32,9 +32,8 @@ struct SameNgram {
 /// occurrence is identified by its end position. The links of the occurrence that ends at e are stored at index e - 1.
 /// Each token adds one element, so the links grow and shrink with the tokens.
 ///
-/// A table can be replaced by a larger one without a stall. The n-grams are entered in the larger table some at a time,
-/// in the order of the text, so it always holds those of the first tokens. All lookups use the current table, until the
-/// larger one holds the n-grams of all tokens.
+/// A table can grow without a stall: move() enters some n-grams in a larger table, in the order of the text. Lookups
+/// use the smaller table until the larger one has the n-grams of all tokens and replaces it.
 class NgramChain {
  public:
   /// The maximum number of tokens in a batch.
@@ -45,12 +44,11 @@ class NgramChain {
   NgramChain(std::uint32_t n, std::uint64_t key, bool forward) noexcept : n_(n), forward_(forward), key_(key) {}
 
   [[nodiscard]] std::uint32_t n() const noexcept { return n_; }
-  [[nodiscard]] const NgramTable& table() const noexcept { return current_.table; }
-  /// Returns true while a larger table is being filled.
+  [[nodiscard]] const NgramTable& table() const noexcept { return table_; }
+  /// Returns true while n-grams move.
   [[nodiscard]] bool moving() const noexcept { return larger_.table.slots() != 0; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return current_.table.memory_bytes() + larger_.table.memory_bytes() + previous_.memory_bytes() +
-           next_.memory_bytes();
+    return table_.memory_bytes() + larger_.table.memory_bytes() + previous_.memory_bytes() + next_.memory_bytes();
   }
   [[nodiscard]] static constexpr std::size_t link_bytes(bool forward) noexcept {
     return forward ? 2 * sizeof(Position) : sizeof(Position);
@@ -61,14 +59,11 @@ class NgramChain {
   [[nodiscard]] bool reserve_links(std::size_t tokens) noexcept {
     return previous_.reserve(tokens) && (!forward_ || next_.reserve(tokens));
   }
-  /// Moves the first links that have a capacity below `wanted`; see Column::move().
-  void move_links(std::size_t wanted, std::size_t count) noexcept {
-    Column<Position>& links = previous_.capacity() < wanted ? previous_ : next_;
-    links.move(wanted, count);
-  }
+  /// See Column::move().
+  bool move_links(std::size_t batch) noexcept { return previous_.move(batch) || next_.move(batch); }
   /// Returns true if the sizes are equal. For a copy, false means that its allocation failed.
   [[nodiscard]] bool same_size_as(const NgramChain& other) const noexcept {
-    return current_.table.same_size_as(other.current_.table) && larger_.table.same_size_as(other.larger_.table) &&
+    return table_.same_size_as(other.table_) && larger_.table.same_size_as(other.larger_.table) &&
            previous_.size() == other.previous_.size() && next_.size() == other.next_.size();
   }
 
@@ -77,12 +72,12 @@ class NgramChain {
 
   /// Hashes the n-grams and prefetches their slots.
   void hash_batch(TokenSpan tokens, std::size_t begin, Hashes& hashes) noexcept {
-    hash_batch(current_, tokens, begin, hashes);
+    hash_batch(hash_, table_, tokens, begin, hashes);
   }
   /// Prefetches the tokens of the occurrences that link_batch() will probably compare.
   void fetch_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) const noexcept {
     for (std::size_t i = std::max<std::size_t>(begin, n_ - 1); i < tokens.size(); ++i) {
-      const Position likely = current_.table.guess(hashes[i - begin]);
+      const Position likely = table_.guess(hashes[i - begin]);
       if (likely != 0) prefetch(tokens.data() + likely - n_);
     }
   }
@@ -91,36 +86,38 @@ class NgramChain {
   void link_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) noexcept {
     for (std::size_t i = begin; i < tokens.size(); ++i) {
       const auto end = static_cast<Position>(i + 1);
-      const Position before =
-          end < n_ ? 0 : current_.table.replace(hashes[i - begin], end, SameNgram{tokens.data(), end, n_});
+      const Position before = end < n_ ? 0 : table_.replace(hashes[i - begin], end, SameNgram{tokens.data(), end, n_});
       previous_.push_reserved(before);
       if (!forward_) continue;
       next_.push_reserved(end);
       if (before != 0) link_forward(before, end);
     }
-    current_.size = tokens.size();
   }
 
   /// Forgets all but the first `size` tokens, the last token first. Precondition: `tokens` still holds all of the
   /// tokens.
   void truncate(TokenSpan tokens, std::size_t size) noexcept {
-    leave(larger_, tokens, size);
-    leave(current_, tokens, size);
-    for (std::size_t i = forward_ ? previous_.size() : 0; i-- > size;)
-      if (const Position before = previous_[i]; before != 0) next_.set(before - 1, next_[i]);
+    if (size < larger_.size) larger_ = {};
+    for (std::size_t i = previous_.size(); i-- > size;) {
+      if (i + 1 >= n_) {
+        const Position before = previous_[i];
+        table_.undo(hash_.value(), static_cast<Position>(i + 1), before);
+        if (forward_ && before != 0) next_.set(before - 1, next_[i]);
+      }
+      retreat(tokens, i);
+    }
     previous_.truncate(size);
     next_.truncate(size);
   }
 
-  /// Forgets everything and keeps the memory, except for a larger table.
+  /// Forgets everything and keeps the memory, except for that of a move.
   void clear(TokenSpan tokens) noexcept {
     larger_ = {};
     // Wiping writes one byte per slot. After a large reserve(), this costs far more than removing a few tokens one by
     // one.
-    if (tokens.size() < table().slots() / 64) return truncate(tokens, 0);
-    current_.table.clear();
-    current_.hash = {};
-    current_.size = 0;
+    if (tokens.size() < table_.slots() / 64) return truncate(tokens, 0);
+    table_.clear();
+    hash_ = {};
     previous_.clear();
     next_.clear();
   }
@@ -128,28 +125,29 @@ class NgramChain {
   /// Forgets everything and releases the memory.
   void release() noexcept { *this = NgramChain(n_, key_, forward_); }
 
-  /// Moves all n-grams to a new table of `slots` slots. Also links n-grams that the old table did not store. Returns
+  /// Enters all n-grams in a new table of `slots` slots. Also links n-grams that the old table did not store. Returns
   /// false if memory runs out. In that case the chain has no table. If `tokens` is not empty, the next call that
   /// changes the chain must then be refill() or release().
   [[nodiscard]] bool refill(TokenSpan tokens, std::size_t slots) noexcept {
-    const bool complete = table().complete();
+    const bool complete = table_.slots() != 0 && table_.complete();  // no slots: an earlier refill() failed
+    table_.release();
     larger_ = {};
-    current_.hash = {};
-    current_.size = 0;
-    if (!current_.table.reset(slots)) return false;
-    enter(current_, tokens, tokens.size(), complete);
+    if (!larger_.table.reset(slots)) return false;
+    enter(tokens, tokens.size(), complete);
     return true;
   }
 
-  /// Does a part of a refill(): enters up to `count` more tokens in a larger table of `slots` slots. Once that table
-  /// has all tokens, it replaces the current one. Does nothing if memory runs out. Precondition: `slots` stays the same
-  /// while moving().
-  void move(TokenSpan tokens, std::size_t slots, std::size_t count) noexcept {
+  /// Enters some n-grams in a larger table before `batch` tokens are appended; see to_move(). Returns false if none has
+  /// to move or memory runs out.
+  bool move(TokenSpan tokens, std::size_t batch) noexcept {
+    const std::size_t room = table_.room();
+    const std::size_t count = to_move(tokens.size(), room, table_.distinct(), batch);
+    if (count == 0) return false;
     constexpr std::size_t cleared = 32;  // slots cleared in the time in which one token is entered
-    if (!larger_.table.allocate(slots)) larger_ = {};
-    if (!moving() || !larger_.table.prepare(cleared * count)) return;
-    enter(larger_, tokens, std::min(tokens.size(), larger_.size + count), table().complete());
-    if (larger_.size == tokens.size()) current_ = std::exchange(larger_, {});
+    if (!larger_.table.prepare(NgramTable::slots_for(room + room / 16 * 7), cleared * count))
+      return larger_.table.slots() != 0;
+    enter(tokens, count, table_.complete());
+    return true;
   }
 
   [[nodiscard]] std::size_t find(TokenSpan tokens, const MatchLimits& limits, std::span<Match> out) const noexcept {
@@ -174,64 +172,54 @@ class NgramChain {
 
   /// Returns the end of the last occurrence of these n tokens, or 0 if there is none.
   [[nodiscard]] Position latest(TokenSpan tokens, TokenSpan ngram) const noexcept {
-    if (table().slots() == 0) return 0;
+    if (table_.slots() == 0) return 0;
     CyclicHash hash;
     for (const Token token : ngram) hash.advance(hash_of(token));
-    return table().last(hash.value(), [data = tokens.data(), ngram](Position end) {
+    return table_.last(hash.value(), [data = tokens.data(), ngram](Position end) {
       return std::equal(ngram.begin(), ngram.end(), data + end - ngram.size());
     });
   }
 
  private:
-  /// A table of the distinct n-grams of the first `size` tokens, each with the end of its last occurrence there.
-  struct Generation {
-    NgramTable table;
-    CyclicHash hash;  // of the last n of these tokens
-    std::size_t size = 0;
-  };
-
   /// Makes `end` the next occurrence after `before`, the last one so far.
   void link_forward(Position before, Position end) noexcept {
     next_.set(end - 1, next_[before - 1]);
     next_.set(before - 1, end);
   }
-  void hash_batch(Generation& in, TokenSpan tokens, std::size_t begin, Hashes& hashes) const noexcept {
+  void hash_batch(CyclicHash& hash, const NgramTable& table, TokenSpan tokens, std::size_t begin,
+                  Hashes& hashes) const noexcept {
     for (std::size_t i = begin; i < tokens.size(); ++i) {
-      hashes[i - begin] = advance(in.hash, tokens, i);
-      in.table.prefetch_home(hashes[i - begin]);
+      hashes[i - begin] = advance(hash, tokens, i);
+      table.prefetch_home(hashes[i - begin]);
     }
   }
-  /// Enters the tokens up to `until`, which are linked already. `complete`: all n-grams have links.
-  void enter(Generation& in, TokenSpan tokens, std::size_t until, bool complete) noexcept {
+  /// Enters up to `count` more tokens in the larger table. Once it has all tokens, it replaces the current one.
+  /// `complete`: the current table has stored all n-grams.
+  void enter(TokenSpan tokens, std::size_t count, bool complete) noexcept {
     Hashes hashes;
-    while (in.size < until) {
-      const std::size_t begin = std::exchange(in.size, std::min(until, in.size + batch_size));
-      hash_batch(in, tokens.first(in.size), begin, hashes);
+    const std::size_t until = larger_.size + std::min(count, tokens.size() - larger_.size);
+    while (larger_.size < until) {
+      const std::size_t begin = std::exchange(larger_.size, std::min(until, larger_.size + batch_size));
+      hash_batch(larger_.hash, larger_.table, tokens.first(larger_.size), begin, hashes);
       const std::size_t from = std::max<std::size_t>(begin, n_ - 1);
       if (complete) {
-        for (std::size_t i = from; i < in.size; ++i)
-          in.table.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
+        for (std::size_t i = from; i < larger_.size; ++i)
+          larger_.table.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
       } else {
-        for (std::size_t i = from; i < in.size; ++i)
-          relink(in.table, tokens, hashes[i - begin], static_cast<Position>(i + 1));
+        for (std::size_t i = from; i < larger_.size; ++i)
+          relink(tokens, hashes[i - begin], static_cast<Position>(i + 1));
       }
     }
+    if (larger_.size == tokens.size()) table_ = std::exchange(larger_, {}).table;
   }
-  /// Enters the n-gram that ends at `end`. The old table may not have stored it.
-  void relink(NgramTable& table, TokenSpan tokens, std::uint64_t hash, Position end) noexcept {
+  /// Enters the n-gram that ends at `end` in the larger table. The current table may not have stored it.
+  void relink(TokenSpan tokens, std::uint64_t hash, Position end) noexcept {
     const Position known = previous_[end - 1];
-    if (known != 0) return table.restore(hash, end, known);
-    const Position before = table.replace(hash, end, SameNgram{tokens.data(), end, n_});
+    if (known != 0) return larger_.table.restore(hash, end, known);
+    const Position before = larger_.table.replace(hash, end, SameNgram{tokens.data(), end, n_});
     if (before == 0) return;
     previous_.set(end - 1, before);
     if (forward_) link_forward(before, end);
-  }
-  /// Undoes enter() for all but the first `size` tokens.
-  void leave(Generation& in, TokenSpan tokens, std::size_t size) noexcept {
-    for (; in.size > size; --in.size) {
-      if (in.size >= n_) in.table.undo(in.hash.value(), static_cast<Position>(in.size), previous_[in.size - 1]);
-      retreat(in.hash, tokens, in.size - 1);
-    }
   }
 
   [[nodiscard]] std::uint64_t hash_of(Token token) const noexcept { return token_hash(key_, token); }
@@ -244,19 +232,27 @@ class NgramChain {
     }
     return hash.value();
   }
-  void retreat(CyclicHash& hash, TokenSpan tokens, std::size_t i) const noexcept {
+  void retreat(TokenSpan tokens, std::size_t i) noexcept {
     if (i < n_) {
-      hash.retreat(hash_of(tokens[i]));
+      hash_.retreat(hash_of(tokens[i]));
     } else {
-      hash.retreat(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
+      hash_.retreat(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
     }
   }
+
+  /// A table of the n-grams of the first `size` tokens.
+  struct Larger {
+    NgramTable table;
+    CyclicHash hash;  // hash of the last n of these tokens
+    std::size_t size = 0;
+  };
 
   std::uint32_t n_ = 1;
   bool forward_ = false;  // next_ is maintained
   std::uint64_t key_ = 0;
-  Generation current_;         // of all tokens
-  Generation larger_;          // of the tokens moved so far; no table unless moving()
+  CyclicHash hash_;            // hash of the last n tokens
+  NgramTable table_;           // the distinct n-grams, each with the end of its last occurrence
+  Larger larger_;              // has slots while n-grams move
   Column<Position> previous_;  // the end of the previous occurrence; 0: none
   Column<Position> next_;      // the end of the next occurrence; the last one links to the first
 };

@@ -61,25 +61,19 @@ class NgramTable {
   /// `slots` is above most_slots; in that case there are no slots.
   [[nodiscard]] bool reset(std::size_t slots) noexcept {
     release();
-    if (slots == 0) return true;
-    if (allocate(slots) && prepare(slots + run_length)) return true;
-    release();
-    return false;
+    return slots == 0 || prepare(slots, slots + run_length);
   }
-  /// Allocates a table of `slots` slots for prepare(). Does nothing if that was done before. Returns false if memory
-  /// runs out or `slots` is above most_slots; then call release().
-  [[nodiscard]] bool allocate(std::size_t slots) noexcept {
+  /// Does a part of reset(): clears up to `most` more slots. Returns true once all are cleared; before that, there is
+  /// no table. Returns false with no slots if memory runs out. Precondition: `slots` is that of the first part.
+  [[nodiscard]] bool prepare(std::size_t slots, std::size_t most) noexcept {
     const std::size_t all = slots + run_length - 1;  // the last run needs no wrap
-    if (slots > most_slots || !tags_.reserve(all) || !ends_.reserve(all)) return false;
+    if (slots > most_slots || !tags_.reserve(all) || !ends_.reserve(all)) {
+      release();
+      return false;
+    }
     slots_ = slots;
-    return true;
-  }
-  /// Clears up to `most` more slots of the allocated ones. Returns true when all are cleared: only then is there a
-  /// table.
-  [[nodiscard]] bool prepare(std::size_t most) noexcept {
-    const std::size_t all = slots_ + run_length - 1;
-    const std::size_t size = std::min(all, tags_.size() + most);
-    return tags_.resize(size, vacant) && ends_.resize(size, 0) && size == all;
+    const std::size_t cleared = tags_.size() + std::min(most, all - tags_.size());
+    return tags_.resize(cleared, vacant) && ends_.resize(cleared, 0) && cleared == all;
   }
   void release() noexcept { *this = NgramTable(); }
   /// Forgets all n-grams and keeps the slots. Cost: one byte per slot.
