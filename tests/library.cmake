@@ -41,6 +41,7 @@ reprise_add_layer_tests(
 reprise_add_layer_tests(
   index
   bounded_work
+  growth
   lookup_index
   next_token_counts
   ngram_table
@@ -254,6 +255,7 @@ reprise_add_tests(
   draft/ngram_drafter.allocation.test.cpp
   draft/shown_rows.allocation.test.cpp
   extras/token_table_drafter.allocation.test.cpp
+  index/growth.allocation.test.cpp
   index/shared_tables.allocation.test.cpp
   index/token_counts.allocation.test.cpp
   history/snapshot.allocation.test.cpp

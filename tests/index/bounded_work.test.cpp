@@ -267,6 +267,59 @@ TEST(BoundedWork, AnIndexFindsEverythingAgainAfterItsTableHasGrown) {
   }
 }
 
+// The text repeats while its table moves, so that n-grams are linked that the old table did not store.
+TEST(BoundedWork, AnIndexFindsMoreAfterItsTableHasMoved) {
+  const std::vector<Token> text = testing::aimed_text(3000, {.runs = runs, .pair = 50}, public_key);
+  const IndexOptions options{.orders = {2}, .earliest = true, .key = public_key};
+  RollingHashIndex index(options);
+  NaiveIndex naive(options);
+  const auto append = [&](TokenSpan tokens) {
+    index.append(tokens);
+    naive.append(tokens);
+  };
+  const auto known = [&] {
+    std::size_t count = 0;
+    for (std::size_t end = 2; end <= text.size(); ++end)
+      count += index.latest(TokenSpan(text).subspan(end - 2, 2)) != 0 ? 1 : 0;
+    return count;
+  };
+  append(text);
+  append(text);
+  const std::size_t before = known();
+  ASSERT_LT(before, text.size() - 1);
+  SplitMix random(1);
+  const std::size_t bytes = index.memory_bytes();
+  std::size_t moving = 0;
+  for (Token token = 1 << 28; known() == before; ++token) {
+    ASSERT_LT(naive.tokens().size(), 20'000U);
+    append({&token, 1});  // a new token, so that the table fills up
+    if (index.memory_bytes() != bytes) ++moving;
+    const std::size_t from = random.below(text.size() - 3);
+    append(TokenSpan(text).subspan(from, 3));
+    Seen seen;
+    for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest})
+      compare(index, naive, {.shortest = 2, .longest = 2, .candidates = 10'000, .order = order}, seen);
+    if (random.one_in(16)) {
+      const std::size_t size = naive.tokens().size() - random.below(8);
+      index.truncate(size);
+      naive.truncate(size);
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(moving, 10U);
+  EXPECT_GT(known(), before);
+  ASSERT_TRUE(index.reserve(20'000));
+  EXPECT_EQ(known(), text.size() - 1);
+  for (std::size_t size = naive.tokens().size(); size > text.size(); size -= 7) {
+    index.truncate(size);
+    naive.truncate(size);
+    Seen seen;
+    for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest})
+      compare(index, naive, {.shortest = 2, .longest = 2, .candidates = 10'000, .order = order}, seen);
+    ASSERT_EQ(seen.found, seen.expected) << size;
+  }
+}
+
 constexpr Aim aimed_counts{.runs = runs, .counted = 60, .counted_slots = 4096};
 
 TEST(BoundedWork, CountsOfAimedTokensAreNeverTooHigh) {

@@ -10,9 +10,9 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/index/detail/column.hpp"
 #include "reprise/index/detail/ngram_chain.hpp"
 #include "reprise/index/detail/ngram_table.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -27,12 +27,17 @@ namespace detail {
 ///
 /// Cost per order n: append() and truncate() touch one table entry and one earlier position per token. find() visits at
 /// most limits.candidates occurrences and compares at most limits.longest tokens of each, regardless of the length of
-/// the context. A full table is rebuilt from the tokens, normally at 1.5 times its size or more, in time linear in the
-/// context; reserve() avoids that.
+/// the context.
+///
+/// Growth: shortly before a table or an array is full, appends move it to larger memory in parts. One append then takes
+/// some microseconds more, and once also the time to free the old memory. The index grows in one step, in time linear
+/// in the context, in appends of more than 32 tokens, with max_bytes, at the end of a reservation, in the first append
+/// to a copy, and if a text with very few distinct n-grams turns into new text. reserve() avoids all growth.
 ///
 /// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and normally 6.7 to 10 bytes per
 /// distinct n-gram. reserve() or a long append() can make a table larger. If the index grows token by token, up to a
-/// fifth of the per-token part is unused.
+/// fifth of the per-token part is unused. While a table or an array moves, its old memory counts too: up to 7 bytes per
+/// distinct n-gram of one order.
 ///
 /// Work is bounded, also for text that is constructed to collide under a known key. One table operation reads at most
 /// 128 slots and compares at most 32 n-grams. After that it gives up, and the occurrences of that n-gram are not found
@@ -68,7 +73,8 @@ class BasicRollingHashIndex {
   void swap(BasicRollingHashIndex& other) noexcept {
     std::swap(options_, other.options_);
     std::swap(size_, other.size_);
-    tokens_.swap(other.tokens_);
+    std::swap(reserved_, other.reserved_);
+    std::swap(tokens_, other.tokens_);
     std::swap(chains_, other.chains_);
   }
 
@@ -79,6 +85,7 @@ class BasicRollingHashIndex {
     size_ += tokens.size();
     if (!whole) return;
     tokens = tokens.first(std::min(tokens.size(), max_tokens - tokens_.size()));
+    if (tokens.size() <= NgramChain::batch_size) move(tokens.size());
     if (!reserve_columns(tokens_.size() + tokens.size(), true)) return;
     while (!tokens.empty()) {
       const TokenSpan batch = tokens.first(std::min(tokens.size(), NgramChain::batch_size));
@@ -121,6 +128,7 @@ class BasicRollingHashIndex {
     for (NgramChain& chain : chains()) {
       if (chain.table().room() < tokens && !resize_table(chain, {tokens})) return no_room;
     }
+    reserved_ = std::max(reserved_, tokens);
     return {};
   }
 
@@ -165,6 +173,21 @@ class BasicRollingHashIndex {
     for (std::size_t i = 0; i < count; ++i) chains_[i].link_batch(tokens(), begin, hashes[i]);
   }
 
+  /// Moves a part of a table or an array with little free room, before `more` tokens are appended. Only one moves at a
+  /// time, so that little memory is used twice. Does this for every eighth token, because the checks take time.
+  void move(std::size_t more) noexcept {
+    const std::size_t size = tokens_.size();
+    const std::size_t batch = (size + more) / 8 * 8 - size / 8 * 8;
+    if (batch == 0 || size + more <= reserved_ || options_.max_bytes != unlimited) return;
+    for (NgramChain& chain : chains())
+      if (chain.moving() && chain.move(tokens(), batch)) return;
+    if (tokens_.move(batch)) return;
+    for (NgramChain& chain : chains())
+      if (chain.move_links(batch)) return;
+    for (NgramChain& chain : chains())
+      if (chain.move(tokens(), batch)) return;
+  }
+
   /// Returns true if `tokens` tokens with their links and tables fit in max_bytes. Check this before the first
   /// allocation, because the first allocation could leave too little memory for the last one.
   [[nodiscard]] bool affordable(std::size_t tokens) const noexcept {
@@ -185,7 +208,8 @@ class BasicRollingHashIndex {
     if (wanted <= capacity) return true;
     const std::size_t bytes = sizeof(Token) + chains().size() * NgramChain::link_bytes(options_.earliest);
     const std::size_t most = tables > options_.max_bytes ? 0 : (options_.max_bytes - tables) / bytes;
-    const std::size_t generous = growing ? std::max<std::size_t>({wanted, capacity + capacity / 4, 16}) : wanted;
+    const std::size_t generous =
+        growing ? std::max<std::size_t>({wanted + wanted / 32, capacity + capacity / 4, 16}) : wanted;
     for (const std::size_t size : {generous, wanted}) {
       if (size > most) continue;
       bool done = tokens_.reserve(size);
@@ -201,9 +225,10 @@ class BasicRollingHashIndex {
     const std::size_t distinct = chain.table().distinct();
     const std::size_t room = chain.table().room();
     // Assumes that the share of distinct n-grams stays the same, so that a long append rebuilds its tables only a few
-    // times.
+    // times. Some room is left for moving the table afterwards.
     std::uint64_t expected = tokens_.size() + remaining;
-    if (!tokens_.empty()) expected = expected * distinct / tokens_.size();
+    expected += expected / 32;
+    if (!tokens().empty()) expected = expected * distinct / tokens_.size();
     const auto leap =
         static_cast<std::size_t>(std::min<std::uint64_t>(expected, std::max<std::size_t>(4 * room, 4096)));
     return resize_table(
@@ -231,12 +256,14 @@ class BasicRollingHashIndex {
   /// was empty.
   void forget() noexcept {
     for (NgramChain& chain : chains()) chain.release();
-    tokens_.release();
+    tokens_ = {};
+    reserved_ = 0;
   }
 
   IndexOptions options_;
-  std::size_t size_ = 0;  // tokens appended, including dropped ones
-  Buffer<Token> tokens_;
+  std::size_t size_ = 0;      // tokens appended, including dropped ones
+  std::size_t reserved_ = 0;  // see reserve(); a copy has no reservation
+  Column<Token> tokens_;
   std::array<NgramChain, NgramOrders::capacity> chains_;
 };
 

@@ -6,10 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
-#include "reprise/core/buffer.hpp"
 #include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/index/detail/column.hpp"
 #include "reprise/index/detail/ngram_table.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -30,6 +31,9 @@ struct SameNgram {
 /// out. This class is a part of RollingHashIndex, which owns the tokens and manages the memory limit. As in Match, an
 /// occurrence is identified by its end position. The links of the occurrence that ends at e are stored at index e - 1.
 /// Each token adds one element, so the links grow and shrink with the tokens.
+///
+/// A table can grow without a stall: move() enters some n-grams in a larger table, in the order of the text. Lookups
+/// use the smaller table until the larger one has the n-grams of all tokens and replaces it.
 class NgramChain {
  public:
   /// The maximum number of tokens in a batch.
@@ -41,8 +45,10 @@ class NgramChain {
 
   [[nodiscard]] std::uint32_t n() const noexcept { return n_; }
   [[nodiscard]] const NgramTable& table() const noexcept { return table_; }
+  /// Returns true while n-grams move.
+  [[nodiscard]] bool moving() const noexcept { return larger_.table.slots() != 0; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return table_.memory_bytes() + previous_.memory_bytes() + next_.memory_bytes();
+    return table_.memory_bytes() + larger_.table.memory_bytes() + previous_.memory_bytes() + next_.memory_bytes();
   }
   [[nodiscard]] static constexpr std::size_t link_bytes(bool forward) noexcept {
     return forward ? 2 * sizeof(Position) : sizeof(Position);
@@ -53,10 +59,12 @@ class NgramChain {
   [[nodiscard]] bool reserve_links(std::size_t tokens) noexcept {
     return previous_.reserve(tokens) && (!forward_ || next_.reserve(tokens));
   }
+  /// See Column::move().
+  bool move_links(std::size_t batch) noexcept { return previous_.move(batch) || next_.move(batch); }
   /// Returns true if the sizes are equal. For a copy, false means that its allocation failed.
   [[nodiscard]] bool same_size_as(const NgramChain& other) const noexcept {
-    return table_.same_size_as(other.table_) && previous_.size() == other.previous_.size() &&
-           next_.size() == other.next_.size();
+    return table_.same_size_as(other.table_) && larger_.table.same_size_as(other.larger_.table) &&
+           previous_.size() == other.previous_.size() && next_.size() == other.next_.size();
   }
 
   // Appending a batch, tokens[begin...], takes three steps. Each step prefetches the memory that the next one reads.
@@ -64,10 +72,7 @@ class NgramChain {
 
   /// Hashes the n-grams and prefetches their slots.
   void hash_batch(TokenSpan tokens, std::size_t begin, Hashes& hashes) noexcept {
-    for (std::size_t i = begin; i < tokens.size(); ++i) {
-      hashes[i - begin] = advance(tokens, i);
-      table_.prefetch_home(hashes[i - begin]);
-    }
+    hash_batch(hash_, table_, tokens, begin, hashes);
   }
   /// Prefetches the tokens of the occurrences that link_batch() will probably compare.
   void fetch_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) const noexcept {
@@ -92,11 +97,12 @@ class NgramChain {
   /// Forgets all but the first `size` tokens, the last token first. Precondition: `tokens` still holds all of the
   /// tokens.
   void truncate(TokenSpan tokens, std::size_t size) noexcept {
+    if (size < larger_.size) larger_ = {};
     for (std::size_t i = previous_.size(); i-- > size;) {
       if (i + 1 >= n_) {
         const Position before = previous_[i];
         table_.undo(hash_.value(), static_cast<Position>(i + 1), before);
-        if (forward_ && before != 0) next_[before - 1] = next_[i];
+        if (forward_ && before != 0) next_.set(before - 1, next_[i]);
       }
       retreat(tokens, i);
     }
@@ -104,8 +110,9 @@ class NgramChain {
     next_.truncate(size);
   }
 
-  /// Forgets everything and keeps the memory.
+  /// Forgets everything and keeps the memory, except for that of a move.
   void clear(TokenSpan tokens) noexcept {
+    larger_ = {};
     // Wiping writes one byte per slot. After a large reserve(), this costs far more than removing a few tokens one by
     // one.
     if (tokens.size() < table_.slots() / 64) return truncate(tokens, 0);
@@ -118,26 +125,28 @@ class NgramChain {
   /// Forgets everything and releases the memory.
   void release() noexcept { *this = NgramChain(n_, key_, forward_); }
 
-  /// Moves all n-grams to a new table of `slots` slots. Also links n-grams that the old table did not store. Returns
+  /// Enters all n-grams in a new table of `slots` slots. Also links n-grams that the old table did not store. Returns
   /// false if memory runs out. In that case the chain has no table. If `tokens` is not empty, the next call that
   /// changes the chain must then be refill() or release().
   [[nodiscard]] bool refill(TokenSpan tokens, std::size_t slots) noexcept {
-    const bool complete = table_.complete();
-    if (!table_.reset(slots)) return false;
-    hash_ = {};
-    Hashes hashes;
-    for (std::size_t begin = 0; begin < tokens.size(); begin += batch_size) {
-      const TokenSpan until = tokens.first(std::min(tokens.size(), begin + batch_size));
-      hash_batch(until, begin, hashes);
-      const std::size_t from = std::max<std::size_t>(begin, n_ - 1);
-      if (complete) {
-        for (std::size_t i = from; i < until.size(); ++i)
-          table_.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
-      } else {
-        for (std::size_t i = from; i < until.size(); ++i)
-          relink(tokens, hashes[i - begin], static_cast<Position>(i + 1));
-      }
-    }
+    const bool complete = table_.slots() != 0 && table_.complete();  // no slots: an earlier refill() failed
+    table_.release();
+    larger_ = {};
+    if (!larger_.table.reset(slots)) return false;
+    enter(tokens, tokens.size(), complete);
+    return true;
+  }
+
+  /// Enters some n-grams in a larger table before `batch` tokens are appended; see to_move(). Returns false if none has
+  /// to move or memory runs out.
+  bool move(TokenSpan tokens, std::size_t batch) noexcept {
+    const std::size_t room = table_.room();
+    const std::size_t count = to_move(tokens.size(), room, table_.distinct(), batch);
+    if (count == 0) return false;
+    constexpr std::size_t cleared = 32;  // slots cleared in the time in which one token is entered
+    if (!larger_.table.prepare(NgramTable::slots_for(room + room / 16 * 7), cleared * count))
+      return larger_.table.slots() != 0;
+    enter(tokens, count, table_.complete());
     return true;
   }
 
@@ -174,26 +183,54 @@ class NgramChain {
  private:
   /// Makes `end` the next occurrence after `before`, the last one so far.
   void link_forward(Position before, Position end) noexcept {
-    next_[end - 1] = next_[before - 1];
-    next_[before - 1] = end;
+    next_.set(end - 1, next_[before - 1]);
+    next_.set(before - 1, end);
   }
-  /// Enters the n-gram that ends at `end` into a new table. The old table may not have stored it.
+  void hash_batch(CyclicHash& hash, const NgramTable& table, TokenSpan tokens, std::size_t begin,
+                  Hashes& hashes) const noexcept {
+    for (std::size_t i = begin; i < tokens.size(); ++i) {
+      hashes[i - begin] = advance(hash, tokens, i);
+      table.prefetch_home(hashes[i - begin]);
+    }
+  }
+  /// Enters up to `count` more tokens in the larger table. Once it has all tokens, it replaces the current one.
+  /// `complete`: the current table has stored all n-grams.
+  void enter(TokenSpan tokens, std::size_t count, bool complete) noexcept {
+    Hashes hashes;
+    const std::size_t until = larger_.size + std::min(count, tokens.size() - larger_.size);
+    while (larger_.size < until) {
+      const std::size_t begin = std::exchange(larger_.size, std::min(until, larger_.size + batch_size));
+      hash_batch(larger_.hash, larger_.table, tokens.first(larger_.size), begin, hashes);
+      const std::size_t from = std::max<std::size_t>(begin, n_ - 1);
+      if (complete) {
+        for (std::size_t i = from; i < larger_.size; ++i)
+          larger_.table.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
+      } else {
+        for (std::size_t i = from; i < larger_.size; ++i)
+          relink(tokens, hashes[i - begin], static_cast<Position>(i + 1));
+      }
+    }
+    if (larger_.size == tokens.size()) table_ = std::exchange(larger_, {}).table;
+  }
+  /// Enters the n-gram that ends at `end` in the larger table. The current table may not have stored it.
   void relink(TokenSpan tokens, std::uint64_t hash, Position end) noexcept {
-    Position& before = previous_[end - 1];
-    if (before != 0) return table_.restore(hash, end, before);
-    before = table_.replace(hash, end, SameNgram{tokens.data(), end, n_});
-    if (before != 0 && forward_) link_forward(before, end);
+    const Position known = previous_[end - 1];
+    if (known != 0) return larger_.table.restore(hash, end, known);
+    const Position before = larger_.table.replace(hash, end, SameNgram{tokens.data(), end, n_});
+    if (before == 0) return;
+    previous_.set(end - 1, before);
+    if (forward_) link_forward(before, end);
   }
 
   [[nodiscard]] std::uint64_t hash_of(Token token) const noexcept { return token_hash(key_, token); }
 
-  std::uint64_t advance(TokenSpan tokens, std::size_t i) noexcept {
+  std::uint64_t advance(CyclicHash& hash, TokenSpan tokens, std::size_t i) const noexcept {
     if (i < n_) {
-      hash_.advance(hash_of(tokens[i]));
+      hash.advance(hash_of(tokens[i]));
     } else {
-      hash_.advance(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
+      hash.advance(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
     }
-    return hash_.value();
+    return hash.value();
   }
   void retreat(TokenSpan tokens, std::size_t i) noexcept {
     if (i < n_) {
@@ -203,13 +240,21 @@ class NgramChain {
     }
   }
 
+  /// A table of the n-grams of the first `size` tokens.
+  struct Larger {
+    NgramTable table;
+    CyclicHash hash;  // hash of the last n of these tokens
+    std::size_t size = 0;
+  };
+
   std::uint32_t n_ = 1;
   bool forward_ = false;  // next_ is maintained
   std::uint64_t key_ = 0;
   CyclicHash hash_;            // hash of the last n tokens
   NgramTable table_;           // the distinct n-grams, each with the end of its last occurrence
-  Buffer<Position> previous_;  // the end of the previous occurrence; 0: none
-  Buffer<Position> next_;      // the end of the next occurrence; the last one links to the first
+  Larger larger_;              // has slots while n-grams move
+  Column<Position> previous_;  // the end of the previous occurrence; 0: none
+  Column<Position> next_;      // the end of the next occurrence; the last one links to the first
 };
 
 }  // namespace reprise::detail

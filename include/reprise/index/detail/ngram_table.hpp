@@ -61,15 +61,19 @@ class NgramTable {
   /// `slots` is above most_slots; in that case there are no slots.
   [[nodiscard]] bool reset(std::size_t slots) noexcept {
     release();
-    if (slots > most_slots) return false;
-    if (slots == 0) return true;
+    return slots == 0 || prepare(slots, slots + run_length);
+  }
+  /// Does a part of reset(): clears up to `most` more slots. Returns true once all are cleared; before that, there is
+  /// no table. Returns false with no slots if memory runs out. Precondition: `slots` is that of the first part.
+  [[nodiscard]] bool prepare(std::size_t slots, std::size_t most) noexcept {
     const std::size_t all = slots + run_length - 1;  // the last run needs no wrap
-    if (tags_.reserve(all) && ends_.reserve(all) && tags_.resize(all, vacant) && ends_.resize(all, 0)) {
-      slots_ = slots;
-      return true;
+    if (slots > most_slots || !tags_.reserve(all) || !ends_.reserve(all)) {
+      release();
+      return false;
     }
-    release();
-    return false;
+    slots_ = slots;
+    const std::size_t cleared = tags_.size() + std::min(most, all - tags_.size());
+    return tags_.resize(cleared, vacant) && ends_.resize(cleared, 0) && cleared == all;
   }
   void release() noexcept { *this = NgramTable(); }
   /// Forgets all n-grams and keeps the slots. Cost: one byte per slot.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "reprise/core/buffer.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// Returns how many of `elements` elements to move to larger memory before `batch` tokens are appended: none while
+/// enough of `room` is free, then a share that grows as the free room shrinks. All have moved when a quarter of the
+/// free room is used, or at once if little is free. Few elements do not move: growth in one step is fast enough.
+inline std::size_t to_move(std::size_t elements, std::size_t room, std::size_t used, std::size_t batch) noexcept {
+  const std::size_t free = room - used;
+  return free > room / 32 + 128 || elements < 2048 ? 0 : elements / std::max<std::size_t>(free / (4 * batch), 1);
+}
+
+/// A Buffer that can also grow without a stall: move() copies some elements to a larger array. Reads use the smaller
+/// array until the larger one has all elements and replaces it.
+template <class T>
+class Column {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return current_.size(); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return current_.capacity(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return current_.memory_bytes() + larger_.memory_bytes(); }
+  [[nodiscard]] const T* data() const noexcept { return current_.data(); }
+  const T& operator[](std::size_t i) const noexcept { return current_[i]; }
+
+  void set(std::size_t i, T value) noexcept {
+    current_[i] = value;
+    if (i < larger_.size()) larger_[i] = value;
+  }
+  /// Precondition: memory for the element is reserved.
+  void push_reserved(T value) noexcept { current_.push_reserved(value); }
+  void truncate(std::size_t size) noexcept {
+    current_.truncate(size);
+    larger_.truncate(size);
+  }
+  /// Empties the column and keeps the memory, except for that of a move.
+  void clear() noexcept {
+    current_.clear();
+    larger_.release();
+  }
+  /// Like Buffer::reserve().
+  [[nodiscard]] bool reserve(std::size_t wanted) noexcept {
+    if (wanted > capacity()) larger_.release();
+    return current_.reserve(wanted);
+  }
+  /// Moves some elements before `batch` more are pushed; see to_move(). Returns false if none has to move or memory
+  /// runs out.
+  bool move(std::size_t batch) noexcept {
+    const std::size_t count = to_move(4 * size(), capacity(), size(), batch);  // four are copied in the time of one
+    if (count == 0 || !larger_.reserve(capacity() + capacity() / 8)) return false;
+    const std::span<const T> left = std::span<const T>(current_).subspan(larger_.size());
+    static_cast<void>(larger_.append(left.first(std::min(left.size(), count))));
+    if (larger_.size() == size()) current_ = std::exchange(larger_, {});
+    return true;
+  }
+
+ private:
+  Buffer<T> current_;
+  Buffer<T> larger_;  // the first elements, while they move
+};
+
+}  // namespace reprise::detail
