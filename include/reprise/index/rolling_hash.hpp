@@ -30,9 +30,10 @@ namespace detail {
 /// the context.
 ///
 /// Growth: shortly before a table or an array is full, appends move it to larger memory in parts. One append then takes
-/// some microseconds more, and once also the time to free the old memory. The index grows in one step, in time linear
-/// in the context, in appends of more than 32 tokens, with max_bytes, at the end of a reservation, in the first append
-/// to a copy, and if a text with very few distinct n-grams turns into new text. reserve() avoids all growth.
+/// some microseconds more, and once also the time to free the old memory. Growth in one step takes time linear in the
+/// context. It remains for appends of more than 32 tokens, with max_bytes, at the end of a reservation, and in the
+/// first append to a copy. A text of very few distinct n-grams that turns into new text also grows in larger steps.
+/// reserve() avoids all growth.
 ///
 /// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and normally 6.7 to 10 bytes per
 /// distinct n-gram. reserve() or a long append() can make a table larger. If the index grows token by token, up to a
