@@ -148,6 +148,31 @@ TEST(NgramStores, VoteThirtyTwoTimesAtMostWhateverTheySay) {
   EXPECT_EQ(testing::fault_of(nodes, {.max_nodes = 64}, Probability::zero()), "");
 }
 
+TEST(NgramStores, VoteUnlessTheContextAgreesForLonger) {
+  const Tokens context = {1, 2, 3, 4, 9, 1, 2, 3};  // 4 followed the last three tokens
+  const auto drafted = [&](Tokens stored) {
+    const Text text(std::move(stored));
+    LentNgram<> drafter = drafter_of({text}, context);
+    const Nodes nodes = draft_of(drafter, tree);
+    return std::count_if(nodes.begin(), nodes.end(), [](const DraftNode& node) { return node.token == 77; });
+  };
+  EXPECT_EQ(drafted({8, 2, 3, 77, 78}), 0) << "two tokens agree";
+  EXPECT_EQ(drafted({8, 1, 2, 3, 77, 78}), 1) << "three";
+  EXPECT_EQ(drafted({9, 1, 2, 3, 77, 78}), 1) << "four";
+
+  // Lengths above 32 are equal: no store can show a longer agreement.
+  Tokens twice = run_of(40, 100);
+  const Tokens once = twice;
+  twice.push_back(4);
+  twice.insert(twice.end(), once.begin(), once.end());
+  Tokens stored = once;
+  stored.insert(stored.end(), {77, 78});
+  const Text text(stored);
+  LentNgram<> drafter = drafter_of({text}, twice);
+  const Nodes nodes = draft_of(drafter, {.max_nodes = 16, .max_depth = 1});
+  EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(), [](const DraftNode& node) { return node.token == 77; }));
+}
+
 TEST(NgramStores, AreReadOnlyAsFarAsTheyAreWanted) {
   const Text text(run_of(5000, 0));
   LentNgram<> drafter = drafter_of({text}, Tokens{7000, 50, 51});

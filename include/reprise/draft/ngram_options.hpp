@@ -27,7 +27,8 @@ struct NgramOptions {
   std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
   /// Other texts, such as past sequences. Occurrences of the context's last tokens in these texts also vote for the
   /// next token (see NgramDrafter). The stores must outlive the drafter and its copies. Other threads may write to
-  /// stores that allow it. Evidence from one store alone is calibrated separately for each index of this array.
+  /// stores that allow it. An occurrence in a store does not vote if one in the context has a longer unbroken
+  /// agreement, up to 32 tokens. Evidence from one store alone is calibrated separately for each index of this array.
   ///
   /// A store that does not help is asked for fewer drafts. It helps if one of its places votes for an accepted token,
   /// or for the target's token if nothing was sent. After 128 drafts in a row without help, 1 draft is skipped before

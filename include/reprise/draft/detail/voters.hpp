@@ -111,6 +111,8 @@ struct Voter {
 /// All stores together contribute at most 32 places. Each store gets an equal share, at most 12 places: with one or two
 /// stores 12 each, with three 10, with four 8. Unused places are not given to other stores, so the votes of one store
 /// do not depend on the contents of another. A store that does not help is asked for fewer drafts (StoreSchedule).
+/// A place in a store does not vote if its unbroken agreement, of at most 32 tokens, is shorter than that of a place of
+/// the context.
 class Voters {
  public:
   static constexpr std::size_t max_own = 32;  ///< maximum number of places in the context
@@ -211,9 +213,13 @@ class Voters {
  private:
   static constexpr std::size_t compared = 32;  // number of tokens at the end of the context that a store receives
 
-  /// Collects the places in the stores that directly follow an occurrence of the last tokens of `suffix`.
+  /// Collects the places in the stores that directly follow an occurrence of the last tokens of `suffix`, and that may
+  /// vote.
   void collect_stored(TokenSpan suffix) noexcept {
     const std::size_t most = std::min(max_from_store, max_from_stores / store_count_);
+    int longest = 0;  // the agreement of the best place of the context
+    for (const Voter& own : std::span(voters_).first(own_)) longest = std::max(longest, own.length);
+    longest = std::min(longest, static_cast<int>(compared));
     for (std::size_t store = 0; store < max_stores; ++store) {
       VoterSet& from_store = from_store_[store] = 0;
       if (stores_[store].empty() || !schedules_[store].due()) continue;
@@ -221,6 +227,7 @@ class Voters {
       const std::size_t count = std::min(stores_[store].find(suffix, std::span(found).first(most)), most);
       for (const StoreMatch& match : std::span(found).first(count)) {
         const int length = std::countr_one(match.agreements);
+        if (length < longest) continue;
         const std::uint32_t earlier = length >= 31 ? 0 : match.agreements >> (length + 1);
         from_store |= VoterSet{1} << size_;
         texts_[size_ - first_stored_] = StoreText(match.next);
