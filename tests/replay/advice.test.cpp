@@ -214,7 +214,7 @@ TEST_F(AdviceTool, FindsThatAHistoryPays) {
 
 TEST_F(AdviceTool, LeavesTheDefaultsIfDraftingDoesNotPay) {
   write(12, false);
-  const std::string out = advised({"--cost", "linear:0.02"}).out;
+  const std::string out = advised({"--cost", "linear:0.01"}).out;
   EXPECT_THAT(out, AllOf(HasSubstr("Leave the settings as they are: none of them makes"), Not(HasSubstr("use it")),
                          HasSubstr("Speculator"), Not(HasSubstr("HistoryStore"))));
 }
