@@ -16,10 +16,19 @@
 
 namespace {
 
-void worst_append(benchmark::State& state, reprise::bench::Stream stream) {
+/// Random tokens, of which one in 200 is new.
+std::vector<reprise::Token> few_distinct(std::size_t size) {
+  reprise::testing::SplitMix random(1);
+  std::vector<reprise::Token> tokens(size);
+  for (std::size_t i = 0; i < size; ++i)
+    tokens[i] = static_cast<reprise::Token>(i % 200 == 0 ? 500 + i / 200 : random.below(500 + i / 200));
+  return tokens;
+}
+
+template <class MakeTokens>
+void worst_append(benchmark::State& state, MakeTokens make_tokens) {
   using Clock = std::chrono::steady_clock;
-  const std::vector<reprise::Token> tokens =
-      reprise::bench::bench_tokens(stream, static_cast<std::size_t>(state.range(0)));
+  const std::vector<reprise::Token> tokens = make_tokens(static_cast<std::size_t>(state.range(0)));
   std::vector<float> least(tokens.size(), 1e9F);  // microseconds
   std::size_t bytes = 0;                          // for each token
   for (auto step : state) {
@@ -42,11 +51,15 @@ void worst_append(benchmark::State& state, reprise::bench::Stream stream) {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  for (const reprise::bench::Stream stream : reprise::bench::bench_streams) {
-    const std::string title = "growth/" + std::string(reprise::testing::name(stream));
-    auto* bench = benchmark::RegisterBenchmark(title.c_str(), worst_append, stream);
+  const auto add = [](const std::string& name, auto make_tokens) {
+    auto* bench = benchmark::RegisterBenchmark(("growth/" + name).c_str(),
+                                               [=](benchmark::State& state) { worst_append(state, make_tokens); });
     for (const std::int64_t size : {100'000, 300'000, 1'000'000, 4'000'000}) bench->Arg(size);
     bench->Iterations(3)->Unit(benchmark::kMillisecond);
-  }
+  };
+  for (const reprise::bench::Stream stream : reprise::bench::bench_streams)
+    add(std::string(reprise::testing::name(stream)),
+        [=](std::size_t size) { return reprise::bench::bench_tokens(stream, size); });
+  add("few_distinct", few_distinct);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -82,7 +82,7 @@ tools::OptionTable table_of(Options& o) {
       {"--noise", "X", "noise of those times: standard deviation over mean, 0 to 0.5 (default 0)",
        real(o.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},
       {"--seed", "N", "seed of the noise, and of the order of the sessions (default 1)",
-       whole(o.seed, 1, 1'000'000, "a number of seed,")},
+       whole(o.seed, 1, 1'000'000, a_number)},
       {"--max-nodes", "N", "most tokens drafted for one sequence (default 32)", whole(o.max_nodes, 1, 64, a_number)},
       {"--shape", "SHAPE", "tree (default) or chain, for all methods",
        word<bool>(o.trees, {{"chain", false}, {"tree", true}})},

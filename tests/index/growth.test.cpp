@@ -61,6 +61,44 @@ TEST(Growth, IsSpreadOverManyAppends) {
   }
 }
 
+TEST(Growth, IsSpreadOverManyAppendsOfATextWithFewDistinctTokens) {
+  for (const std::size_t one_new_in : {200U, 50U, 1U}) {
+    SplitMix random(1);
+    std::vector<Token> tokens;
+    Token known = 500;
+    for (std::size_t i = 0; i < 400'000; ++i)
+      tokens.push_back(i > 200'000 && i % one_new_in == 0 ? known++ : static_cast<Token>(random.below(500)));
+    RollingHashIndex index(IndexOptions{.orders = {1}});
+    index.append(TokenSpan(tokens).first(150'000));
+    Moves moves;
+    moves.append(index, TokenSpan(tokens).subspan(150'000));
+    EXPECT_GT(moves.ended, 2U) << one_new_in;
+    EXPECT_GT(moves.shortest, 200U) << one_new_in;
+  }
+}
+
+TEST(Growth, FreesTheMemoryOfAMoveWithTheTokens) {
+  const std::vector<Token> tokens = make_stream(Stream::all_distinct, 60'000, 1);
+  RollingHashIndex index;
+  index.append(TokenSpan(tokens).first(50'000));
+  std::size_t moving = 0;
+  for (std::size_t i = 50'000; i < tokens.size(); ++i) {
+    const std::size_t before = index.memory_bytes();
+    index.append({&tokens[i], 1});
+    if (index.memory_bytes() <= before) continue;
+    ++moving;
+    RollingHashIndex cleared = index;
+    const std::size_t all = cleared.memory_bytes();
+    cleared.clear();
+    EXPECT_LT(cleared.memory_bytes(), all) << i;
+    RollingHashIndex cut = index;
+    cut.truncate(700);  // so few that clear() removes them one by one
+    cut.clear();
+    EXPECT_EQ(cut.memory_bytes(), cleared.memory_bytes()) << i;
+  }
+  EXPECT_GT(moving, 3U);
+}
+
 // The bound is documented in docs/performance/memory.md.
 TEST(Growth, TakesAtMostFiftySevenBytesATokenWhenNoneRepeats) {
   const std::vector<Token> tokens = make_stream(Stream::all_distinct, 300'000, 1);
@@ -208,10 +246,12 @@ TEST(Column, WritesReachTheElementsThatHaveMoved) {
   ASSERT_TRUE(column.move(1));
   ASSERT_EQ(column.capacity(), room);
   ASSERT_GT(column.memory_bytes(), room * sizeof(int)) << "some have moved";
-  column.set(1, 11);
   column.truncate(100);  // into the part that has moved
+  EXPECT_EQ(column.memory_bytes(), room * sizeof(int)) << "the move begins again";
   EXPECT_FALSE(column.move(1)) << "enough is free";
   for (int i = 100; i < 4000; ++i) column.push_reserved(-i);
+  ASSERT_TRUE(column.move(1));
+  column.set(1, 11);
   while (column.capacity() == room) ASSERT_TRUE(column.move(1));
   EXPECT_EQ(column.memory_bytes(), column.capacity() * sizeof(int)) << "the old memory is freed";
   ASSERT_EQ(column.size(), 4000U);

@@ -99,7 +99,7 @@ class LearnedCurve {
   /// would be skipped, in plain passes: probes wait for a draft of little value. Each timed pass saves 1/256 of a plain
   /// pass for the next probe, or more while few plain times are known. The result is true once 256 timed passes (16 if
   /// `closely` is true) have followed the last timed plain pass. A missing plain time delays the next probe by 32 timed
-  /// passes, and each further one by twice as many, up to 4,096.
+  /// passes. Each further one after a timed pass delays it by twice as many, up to 4,096.
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely) const noexcept {
     if (passes_ == 0) return false;
     if (untimed_plain_ > 0 && passes_ - last_plain_ < std::uint32_t{16} << untimed_plain_) return false;

@@ -51,9 +51,9 @@ namespace reprise::inline v0 {
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
 ///  - Cost of the other sources: at most eight cache lines per node whose path has twice the minimum probability.
-///  - Memory: the index over three n-gram lengths with its text, and 33 KB for the object. Counts take 11 to 21 bytes
+///  - Memory: the index over three n-gram lengths with its text, and 34 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
-///    33 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more. Stack: 14 KB.
+///    34 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more. Stack: 14 KB.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
@@ -300,7 +300,7 @@ class NgramDrafter {
     for (const detail::TokenCounts::Entry& entry : context_.counts().frequent()) {
       if (candidates.contains(entry.token, voted)) continue;
       const detail::VoteWeight votes = detail::frequency_weight(entry.count, context_.counts().total());
-      // All later tokens have fewer votes. The frontier's bar() would end the loop sooner. But it depends on the size
+      // No later token has more votes. The frontier's bar() would end the loop sooner. But it depends on the size
       // of the draft, and smaller drafts must be prefixes of larger ones.
       if (path * votes < least_share_ * total) break;
       detail::TokenEvidence& evidence = candidates.add(entry.token).evidence;
@@ -392,7 +392,7 @@ class NgramDrafter {
   std::size_t root_count_ = 0;
   std::size_t likeliest_ = 0;  // index of the likeliest candidate in root_candidates_
   Probability least_;
-  std::uint64_t least_share_ = 0;  // of a frequent token; its probability is on average a ninth of its share
+  std::uint64_t least_share_ = 0;  // of a frequent token: its usual probability is a ninth of it; higher in a chain
 };
 
 static_assert(RebasableStrategy<NgramDrafter<>> && TopKLearner<NgramDrafter<>> && RowLearner<NgramDrafter<>>);

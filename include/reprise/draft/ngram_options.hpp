@@ -31,9 +31,10 @@ struct NgramOptions {
   /// agreement, up to 32 tokens. Evidence from one store alone is calibrated separately for each index of this array.
   ///
   /// A store that does not help is asked for fewer drafts. It helps if one of its places votes for an accepted token,
-  /// or for the target's token if nothing was sent. After 128 drafts in a row without help, 1 draft is skipped before
-  /// the next one that asks, then 3, 7, 15 and 31. One help ends this. Before the first help since begin(), 16 drafts
-  /// count as 128. The count is part of the drafter: copies keep it, and so do truncate() and rebase().
+  /// or for the target's token if nothing was sent. A store whose places may not vote does not help. After 128 drafts
+  /// in a row without help, 1 draft is skipped before the next one that asks, then 3, 7, 15 and 31. One help ends this.
+  /// Before the first help since begin(), 16 drafts count as 128. The count is part of the drafter: copies keep it, and
+  /// so do truncate() and rebase().
   std::array<DatastoreRef, max_stores> stores{};
   /// Statistics of the tokens that follow one and two tokens, for example in past sequences of the same tenant. Counted
   /// tokens are candidates, and counts are evidence for all candidates. The statistics must outlive the drafter and its

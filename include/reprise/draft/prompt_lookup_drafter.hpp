@@ -67,8 +67,9 @@ inline NgramOrders lookup_orders(const PromptLookupOptions& options) noexcept {
 /// its drafts.
 ///
 /// Cost of propose(): for each looked-up length, at most `candidates` occurrences are compared over at most `max_ngram`
-/// tokens, the first of them up to twice. With RollingHashIndex this does not depend on the length of the context. Cost
-/// of observe(), and memory: those of the index. Threads: one at a time; copies are independent.
+/// tokens, the first of them up to twice. With RollingHashIndex this does not depend on the length of the context;
+/// SuffixArrayIndex reads all occurrences, up to twice. Cost of observe(), and memory: those of the index. Threads: one
+/// at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class PromptLookupDrafter {
  public:

@@ -30,15 +30,14 @@ namespace detail {
 /// the context.
 ///
 /// Growth: shortly before a table or an array is full, appends move it to larger memory in parts. One append then takes
-/// some microseconds more, and once also the time to free the old memory. Growth in one step takes time linear in the
-/// context. It remains for appends of more than 32 tokens, with max_bytes, at the end of a reservation, and in the
-/// first append to a copy. A text of very few distinct n-grams that turns into new text also grows in larger steps.
-/// reserve() avoids all growth.
+/// some tens of microseconds more, and once also the time to free the old memory. Growth in one step takes time linear
+/// in the context. It remains for appends of more than 32 tokens, with max_bytes, at the end of a reservation, and in
+/// the first append to a copy. reserve() avoids all growth.
 ///
 /// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and normally 6.7 to 10 bytes per
 /// distinct n-gram. reserve() or a long append() can make a table larger. If the index grows token by token, up to a
 /// fifth of the per-token part is unused. While a table or an array moves, its old memory counts too: up to 7 bytes per
-/// distinct n-gram of one order.
+/// distinct n-gram of one order, or 4 bytes per token.
 ///
 /// Work is bounded, also for text that is constructed to collide under a known key. One table operation reads at most
 /// 128 slots and compares at most 32 n-grams. After that it gives up, and the occurrences of that n-gram are not found
@@ -227,9 +226,8 @@ class BasicRollingHashIndex {
     const std::size_t room = chain.table().room();
     // Assumes that the share of distinct n-grams stays the same, so that a long append rebuilds its tables only a few
     // times. Some room is left for moving the table afterwards.
-    std::uint64_t expected = tokens_.size() + remaining;
-    expected += expected / 32;
-    if (!tokens().empty()) expected = expected * distinct / tokens_.size();
+    const std::uint64_t all = tokens_.size() + remaining;
+    const std::uint64_t expected = (tokens().empty() ? all : all * distinct / tokens_.size()) + all / 32;
     const auto leap =
         static_cast<std::size_t>(std::min<std::uint64_t>(expected, std::max<std::size_t>(4 * room, 4096)));
     return resize_table(

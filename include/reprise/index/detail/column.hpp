@@ -10,12 +10,15 @@
 
 namespace reprise::inline v0::detail {
 
-/// Returns how many of `elements` elements to move to larger memory before `batch` tokens are appended: none while
-/// enough of `room` is free, then a share that grows as the free room shrinks. All have moved when a quarter of the
-/// free room is used, or at once if little is free. Few elements do not move: growth in one step is fast enough.
-inline std::size_t to_move(std::size_t elements, std::size_t room, std::size_t used, std::size_t batch) noexcept {
+/// Returns how many of `elements` elements to move to larger memory before `batch` tokens are appended: none while more
+/// than room / 32 + `early` + 128 of the room is free, then a share that grows as the free room shrinks. So all have
+/// moved long before the room is used up. Few elements do not move, nor do any that would all move at once: growth in
+/// one step serves them as well.
+inline std::size_t to_move(std::size_t elements, std::size_t room, std::size_t used, std::size_t batch,
+                           std::size_t early) noexcept {
   const std::size_t free = room - used;
-  return free > room / 32 + 128 || elements < 2048 ? 0 : elements / std::max<std::size_t>(free / (4 * batch), 1);
+  if (free > room / 32 + early + 128 || free < batch || elements < 2048) return 0;
+  return elements / std::max<std::size_t>(free / (4 * batch), 1);
 }
 
 /// A Buffer that can also grow without a stall: move() copies some elements to a larger array. Reads use the smaller
@@ -37,7 +40,7 @@ class Column {
   void push_reserved(T value) noexcept { current_.push_reserved(value); }
   void truncate(std::size_t size) noexcept {
     current_.truncate(size);
-    larger_.truncate(size);
+    if (size < larger_.size()) larger_.release();
   }
   /// Empties the column and keeps the memory, except for that of a move.
   void clear() noexcept {
@@ -52,7 +55,8 @@ class Column {
   /// Moves some elements before `batch` more are pushed; see to_move(). Returns false if none has to move or memory
   /// runs out.
   bool move(std::size_t batch) noexcept {
-    const std::size_t count = to_move(4 * size(), capacity(), size(), batch);  // four are copied in the time of one
+    constexpr std::size_t faster = 4;  // elements copied in the time in which one is entered in a table
+    const std::size_t count = to_move(faster * size(), capacity(), size(), batch, 0);
     if (count == 0 || !larger_.reserve(capacity() + capacity() / 8)) return false;
     const std::span<const T> left = std::span<const T>(current_).subspan(larger_.size());
     static_cast<void>(larger_.append(left.first(std::min(left.size(), count))));

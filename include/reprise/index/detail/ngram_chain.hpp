@@ -141,11 +141,12 @@ class NgramChain {
   /// to move or memory runs out.
   bool move(TokenSpan tokens, std::size_t batch) noexcept {
     const std::size_t room = table_.room();
-    const std::size_t count = to_move(tokens.size(), room, table_.distinct(), batch);
+    // The work depends on the tokens. So even a text of few distinct n-grams needs some room, to move in time.
+    const std::size_t count = to_move(tokens.size(), room, table_.distinct(), batch, tokens.size() / 64);
     if (count == 0) return false;
+    const std::size_t slots = NgramTable::slots_for(room + std::max(room / 16 * 7, tokens.size() / 32));
     constexpr std::size_t cleared = 32;  // slots cleared in the time in which one token is entered
-    if (!larger_.table.prepare(NgramTable::slots_for(room + room / 16 * 7), cleared * count))
-      return larger_.table.slots() != 0;
+    if (!larger_.table.prepare(moving() ? larger_.table.slots() : slots, cleared * count)) return moving();
     enter(tokens, count, table_.complete());
     return true;
   }
