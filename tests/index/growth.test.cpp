@@ -99,6 +99,61 @@ TEST(Growth, FreesTheMemoryOfAMoveWithTheTokens) {
   EXPECT_GT(moving, 3U);
 }
 
+TEST(Growth, EndsWithATruncationIntoWhatHasMoved) {
+  const std::vector<Token> tokens = make_stream(Stream::all_distinct, 80'000, 1);
+  RollingHashIndex index(IndexOptions{.orders = {2}});
+  std::size_t size = 50'000;
+  index.append(TokenSpan(tokens).first(size));
+  std::size_t before = 0;
+  do {
+    before = index.memory_bytes();
+    index.append({&tokens[size++], 1});
+  } while (index.memory_bytes() < before + 6 * size);  // an array takes less
+  for (int more = 0; more < 200; ++more) index.append({&tokens[size++], 1});
+  const std::size_t moving = index.memory_bytes();
+  ASSERT_GT(moving, before) << "the move goes on";
+  index.truncate(1000);
+  const std::size_t bytes = index.memory_bytes();
+  EXPECT_LT(bytes, moving) << "the smaller table is gone";
+  for (std::size_t i = 1000; i < size; ++i) {
+    index.append({&tokens[i], 1});
+    ASSERT_LE(index.memory_bytes(), bytes) << i;
+  }
+}
+
+// Each of several moves is cut, this many tokens after it has begun.
+TEST(Growth, HoldsTheMemoryOfOneMoveAtATimeWhateverIsCut) {
+  for (const std::size_t tokens_after : {0U, 100U, 300U, 500U, 1000U}) {
+    constexpr std::size_t distinct = 30'000;
+    SplitMix random(1);
+    RollingHashIndex index(IndexOptions{.orders = {1, 2, 4}});
+    std::vector<Token> tokens = make_stream(Stream::all_distinct, distinct, 1);
+    index.append(tokens);
+    std::size_t longest = distinct;
+    double most = 0;
+    const auto append = [&](Token token) {
+      index.append({&token, 1});
+      longest = std::max(longest, index.tokens().size());
+      most = std::max(most, static_cast<double>(index.memory_bytes()) / static_cast<double>(longest));
+    };
+    // New tokens fill all tables, new pairs of known tokens those of two orders, new orders of known pairs the last
+    // one.
+    for (const std::size_t known : {0U, 1U, 2U}) {
+      const std::size_t bytes = index.memory_bytes();
+      std::size_t begun = 0;
+      for (std::size_t i = 0; i < 4 * distinct; ++i) {
+        const std::size_t from = random.below(distinct - 2);
+        if (known == 0) append(static_cast<Token>((1 << 28) + i));
+        for (std::size_t k = 0; k < known; ++k) append(tokens[from + k]);
+        if (index.memory_bytes() > bytes && begun == 0) begun = index.tokens().size();
+        if (begun != 0 && index.tokens().size() > begun + tokens_after) break;
+      }
+      index.truncate(index.tokens().size() * 15 / 16);
+    }
+    EXPECT_LE(most, 57.0) << tokens_after;
+  }
+}
+
 // The bound is documented in docs/performance/memory.md.
 TEST(Growth, TakesAtMostFiftySevenBytesATokenWhenNoneRepeats) {
   const std::vector<Token> tokens = make_stream(Stream::all_distinct, 300'000, 1);
@@ -202,7 +257,8 @@ TEST(Growth, FindsWhatTheNaiveIndexFinds) {
     for (std::uint64_t seed = 0; seed < 4; ++seed) run_world(kind, seed);
 }
 
-// Every state of a move is cut off by a truncation below the moved part, by a copy or by clear(). Other text follows.
+// Every state of a move is cut by a truncation, into the moved part or above it, and dropped by clear(). Other text
+// follows.
 TEST(Growth, MayBeCutOffAtAnyTime) {
   const IndexOptions options{.orders = {1, 3}, .earliest = true};
   const std::vector<Token> tokens = make_stream(Stream::trace_like, 12'000, 5, 50'000);
@@ -246,8 +302,9 @@ TEST(Column, WritesReachTheElementsThatHaveMoved) {
   ASSERT_TRUE(column.move(1));
   ASSERT_EQ(column.capacity(), room);
   ASSERT_GT(column.memory_bytes(), room * sizeof(int)) << "some have moved";
+  const std::size_t both = column.memory_bytes();
   column.truncate(100);  // into the part that has moved
-  EXPECT_EQ(column.memory_bytes(), room * sizeof(int)) << "the move begins again";
+  EXPECT_EQ(column.memory_bytes(), both) << "the move goes on";
   EXPECT_FALSE(column.move(1)) << "enough is free";
   for (int i = 100; i < 4000; ++i) column.push_reserved(-i);
   ASSERT_TRUE(column.move(1));

@@ -97,15 +97,17 @@ class NgramChain {
   /// Forgets all but the first `size` tokens, the last token first. Precondition: `tokens` still holds all of the
   /// tokens.
   void truncate(TokenSpan tokens, std::size_t size) noexcept {
-    if (size < larger_.size) larger_ = {};
     for (std::size_t i = previous_.size(); i-- > size;) {
       if (i + 1 >= n_) {
+        const auto end = static_cast<Position>(i + 1);
         const Position before = previous_[i];
-        table_.undo(hash_.value(), static_cast<Position>(i + 1), before);
+        table_.undo(hash_.value(), end, before);
+        if (i < larger_.size) larger_.table.undo(hash_.value(), end, before);
         if (forward_ && before != 0) next_.set(before - 1, next_[i]);
       }
       retreat(tokens, i);
     }
+    if (larger_.size > size) table_ = std::exchange(larger_, {}).table;  // it has the n-grams of all tokens now
     previous_.truncate(size);
     next_.truncate(size);
   }
@@ -115,9 +117,12 @@ class NgramChain {
     larger_ = {};
     // Wiping writes one byte per slot. After a large reserve(), this costs far more than removing a few tokens one by
     // one.
-    if (tokens.size() < table_.slots() / 64) return truncate(tokens, 0);
-    table_.clear();
-    hash_ = {};
+    if (tokens.size() < table_.slots() / 64) {
+      truncate(tokens, 0);
+    } else {
+      table_.clear();
+      hash_ = {};
+    }
     previous_.clear();
     next_.clear();
   }
@@ -143,7 +148,10 @@ class NgramChain {
     const std::size_t room = table_.room();
     // The work depends on the tokens. So even a text of few distinct n-grams needs some room, to move in time.
     const std::size_t count = to_move(tokens.size(), room, table_.distinct(), batch, tokens.size() / 64);
-    if (count == 0) return false;
+    if (count == 0) {
+      if (moving()) larger_ = {};  // a truncation has made room: a move that waits would hold memory for long
+      return false;
+    }
     const std::size_t slots = NgramTable::slots_for(room + std::max(room / 16 * 7, tokens.size() / 32));
     constexpr std::size_t cleared = 32;  // slots cleared in the time in which one token is entered
     if (!larger_.table.prepare(moving() ? larger_.table.slots() : slots, cleared * count)) return moving();
