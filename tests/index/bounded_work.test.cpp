@@ -235,89 +235,83 @@ TEST(BoundedWork, AnIndexOverAimedTextFindsTrueOccurrencesOnly) {
   EXPECT_LT(aimed.found, aimed.expected) << "the text reaches the bound";
 }
 
-TEST(BoundedWork, AnIndexFindsEverythingAgainAfterItsTableHasGrown) {
-  const std::vector<Token> text = testing::aimed_text(3000, {.runs = runs, .pair = 50}, public_key);
-  const IndexOptions options{.orders = {2}, .earliest = true, .key = public_key};
-  RollingHashIndex index(options);
-  NaiveIndex naive(options);
-  const auto append = [&](TokenSpan tokens) {
+/// An index of pairs over twice the same aimed text, with its reference.
+struct AimedWorld {
+  static constexpr IndexOptions options{.orders = {2}, .earliest = true, .key = public_key};
+  std::vector<Token> text = testing::aimed_text(3000, {.runs = runs, .pair = 50}, public_key);
+  RollingHashIndex index{options};
+  NaiveIndex naive{options};
+
+  AimedWorld() {
+    append(text);
+    append(text);
+  }
+  void append(TokenSpan tokens) {
     index.append(tokens);
     naive.append(tokens);
-  };
-  const auto known = [&] {
+  }
+  void truncate(std::size_t size) {
+    index.truncate(size);
+    naive.truncate(size);
+  }
+  [[nodiscard]] std::size_t size() const { return naive.tokens().size(); }
+  /// Returns the number of pairs of the text that the index finds.
+  [[nodiscard]] std::size_t known() const {
     std::size_t count = 0;
     for (std::size_t end = 2; end <= text.size(); ++end)
       count += index.latest(TokenSpan(text).subspan(end - 2, 2)) != 0 ? 1 : 0;
     return count;
-  };
-  append(text);
-  append(text);
-  EXPECT_LT(known(), text.size() - 1);
-  ASSERT_TRUE(index.reserve(20'000));
-  EXPECT_EQ(known(), text.size() - 1);
-  for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest}) {
-    for (std::size_t size = naive.tokens().size(); size > text.size(); size -= 7) {
-      index.truncate(size);
-      naive.truncate(size);
-      Seen seen;
-      compare(index, naive, {.shortest = 2, .longest = 2, .candidates = 10'000, .order = order}, seen);
-      ASSERT_EQ(seen.found, seen.expected) << size;
-    }
-    append(TokenSpan(text));
   }
+  /// Compares in both orders.
+  [[nodiscard]] Seen compare() const {
+    Seen seen;
+    for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest})
+      bounded_work_test::compare(index, naive, {.shortest = 2, .longest = 2, .candidates = 10'000, .order = order},
+                                 seen);
+    return seen;
+  }
+  /// Truncates down to one text, and finds everything on the way.
+  void expect_everything() {
+    for (std::size_t cut = size(); cut > text.size(); cut -= 7) {
+      truncate(cut);
+      const Seen seen = compare();
+      ASSERT_EQ(seen.found, seen.expected) << cut;
+    }
+  }
+};
+
+TEST(BoundedWork, AnIndexFindsEverythingAgainAfterItsTableHasGrown) {
+  AimedWorld world;
+  EXPECT_LT(world.known(), world.text.size() - 1);
+  ASSERT_TRUE(world.index.reserve(20'000));
+  EXPECT_EQ(world.known(), world.text.size() - 1);
+  world.expect_everything();
+  world.append(world.text);
+  world.expect_everything();
 }
 
 // The text repeats while its table moves, so that n-grams are linked that the old table did not store.
 TEST(BoundedWork, AnIndexFindsMoreAfterItsTableHasMoved) {
-  const std::vector<Token> text = testing::aimed_text(3000, {.runs = runs, .pair = 50}, public_key);
-  const IndexOptions options{.orders = {2}, .earliest = true, .key = public_key};
-  RollingHashIndex index(options);
-  NaiveIndex naive(options);
-  const auto append = [&](TokenSpan tokens) {
-    index.append(tokens);
-    naive.append(tokens);
-  };
-  const auto known = [&] {
-    std::size_t count = 0;
-    for (std::size_t end = 2; end <= text.size(); ++end)
-      count += index.latest(TokenSpan(text).subspan(end - 2, 2)) != 0 ? 1 : 0;
-    return count;
-  };
-  append(text);
-  append(text);
-  const std::size_t before = known();
-  ASSERT_LT(before, text.size() - 1);
+  AimedWorld world;
+  const std::size_t before = world.known();
+  ASSERT_LT(before, world.text.size() - 1);
   SplitMix random(1);
-  const std::size_t bytes = index.memory_bytes();
+  const std::size_t bytes = world.index.memory_bytes();
   std::size_t moving = 0;
-  for (Token token = 1 << 28; known() == before; ++token) {
-    ASSERT_LT(naive.tokens().size(), 20'000U);
-    append({&token, 1});  // a new token, so that the table fills up
-    if (index.memory_bytes() != bytes) ++moving;
-    const std::size_t from = random.below(text.size() - 3);
-    append(TokenSpan(text).subspan(from, 3));
-    Seen seen;
-    for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest})
-      compare(index, naive, {.shortest = 2, .longest = 2, .candidates = 10'000, .order = order}, seen);
-    if (random.one_in(16)) {
-      const std::size_t size = naive.tokens().size() - random.below(8);
-      index.truncate(size);
-      naive.truncate(size);
-    }
+  for (Token token = 1 << 28; world.known() == before; ++token) {
+    ASSERT_LT(world.size(), 20'000U);
+    world.append({&token, 1});  // a new token, so that the table fills up
+    if (world.index.memory_bytes() != bytes) ++moving;
+    world.append(TokenSpan(world.text).subspan(random.below(world.text.size() - 3), 3));
+    static_cast<void>(world.compare());
+    if (random.one_in(16)) world.truncate(world.size() - random.below(8));
     if (HasFailure()) return;
   }
   EXPECT_GT(moving, 10U);
-  EXPECT_GT(known(), before);
-  ASSERT_TRUE(index.reserve(20'000));
-  EXPECT_EQ(known(), text.size() - 1);
-  for (std::size_t size = naive.tokens().size(); size > text.size(); size -= 7) {
-    index.truncate(size);
-    naive.truncate(size);
-    Seen seen;
-    for (const MatchLimits::Order order : {MatchLimits::Order::most_recent, MatchLimits::Order::earliest})
-      compare(index, naive, {.shortest = 2, .longest = 2, .candidates = 10'000, .order = order}, seen);
-    ASSERT_EQ(seen.found, seen.expected) << size;
-  }
+  EXPECT_GT(world.known(), before);
+  ASSERT_TRUE(world.index.reserve(20'000));
+  EXPECT_EQ(world.known(), world.text.size() - 1);
+  world.expect_everything();
 }
 
 constexpr Aim aimed_counts{.runs = runs, .counted = 60, .counted_slots = 4096};
