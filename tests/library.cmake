@@ -254,6 +254,7 @@ reprise_add_tests(
   draft/drafter_memory.allocation.test.cpp
   draft/ngram_drafter.allocation.test.cpp
   draft/shown_rows.allocation.test.cpp
+  evidence/shared_calibration.allocation.test.cpp
   extras/token_table_drafter.allocation.test.cpp
   index/growth.allocation.test.cpp
   index/shared_tables.allocation.test.cpp

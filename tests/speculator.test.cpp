@@ -334,6 +334,7 @@ TEST(Speculator, DraftsFromNextTokenCountsOfEarlierRequests) {
 /// The documented limit for a prompt of new tokens only. Sizes just after a growth are the worst.
 constexpr std::size_t most_bytes_per_token = 80;
 constexpr std::size_t fixed_bytes = 30'000;
+static_assert(sizeof(Speculator) < 31 * 1024 && sizeof(NgramOptions) < 256, "docs/performance/memory.md");
 
 TEST(SpeculatorMemory, TakesAtMostEightyBytesATokenOfAPromptInWhichNoneRepeats) {
   std::vector<Token> tokens(120'000);

@@ -23,7 +23,7 @@ namespace reprise::inline v0 {
 /// times, a drafted token is assumed to cost 5% of a pass. A Speculator is a Session of NgramDrafter and CostControl;
 /// see these classes for details.
 ///
-/// Memory: 53 KB plus about 30 bytes for each token of text, of which the session holds 4. An engine that shows
+/// Memory: 43 KB plus about 30 bytes for each token of text, of which the session holds 4. An engine that shows
 /// rankings adds NgramOptions::row_bytes (320 KiB). If every token is new, the memory is 55 to 80 bytes for each token.
 /// The maximum occurs directly after the tables have grown. Threads: as for Session.
 class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {

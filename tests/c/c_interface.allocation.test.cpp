@@ -168,5 +168,40 @@ TEST(CInterfaceAllocations, ASlotWithoutMemoryDraftsNothingUntilThereIsSome) {
   reprise_batch_destroy(batch);
 }
 
+TEST(CInterfaceAllocations, ALearnedCalibrationIsUsedOrMemoryRanOut) {
+  reprise_follower* follower = nullptr;
+  ASSERT_EQ(reprise_follower_create(nullptr, &follower, nullptr), REPRISE_OK);
+  const std::vector<reprise_token> text(40, 4);
+  const reprise_token* draft = nullptr;
+  std::size_t drafted = 0;
+  for (std::size_t size = 20; size < text.size(); size += 2)
+    ASSERT_EQ(reprise_follower_draft(follower, text.data(), size, 5, 0, 0, &draft, &drafted), REPRISE_OK);
+  reprise_history_options small{};
+  small.size = sizeof small;
+  small.max_bytes = 5'000;
+  reprise_history* history = nullptr;
+  ASSERT_EQ(reprise_history_create(&small, &history, nullptr), REPRISE_OK);
+  reprise_options options{};
+  options.size = sizeof options;
+  options.history = history;
+  reprise_batch* batch = nullptr;
+  ASSERT_EQ(reprise_batch_create(&options, 1, &batch, nullptr), REPRISE_OK);
+  const auto failures = [&] {
+    reprise_session* session = nullptr;
+    const std::size_t sessions = failures_of([&] {
+      reprise_session_destroy(session);
+      return reprise_session_create(&options, &session, nullptr);
+    });
+    reprise_session_destroy(session);
+    return sessions + 100 * failures_of([&] { return reprise_batch_assign(batch, 0, &options); });
+  };
+  const std::size_t without = failures();
+  ASSERT_EQ(reprise_history_learn_from_follower(history, follower), REPRISE_OK);
+  EXPECT_EQ(failures(), without + 101) << "one more allocation, for a session and for a slot";
+  reprise_batch_destroy(batch);
+  reprise_history_destroy(history);
+  reprise_follower_destroy(follower);
+}
+
 }  // namespace
 }  // namespace reprise::c_interface_allocation_test

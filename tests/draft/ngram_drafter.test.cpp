@@ -34,7 +34,7 @@ using testing::tokens_of;
 
 static_assert(ReservableStrategy<NgramDrafter<>> && MeasurableStrategy<NgramDrafter<>>);
 static_assert(DraftStrategy<NgramDrafter<archetype::Index>> && DraftStrategy<NgramDrafter<archetype::LatestIndex>>);
-static_assert(sizeof(NgramDrafter<archetype::Index>) < 37 * 1024);
+static_assert(sizeof(NgramDrafter<archetype::Index>) < 25 * 1024);
 
 constexpr DraftBudget tree_of(std::size_t nodes) { return {.max_nodes = nodes, .shape = DraftShape::tree}; }
 constexpr DraftBudget chain_of(std::size_t nodes) { return {.max_nodes = nodes, .shape = DraftShape::chain}; }

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/draft/ngram_options.hpp"
+#include "reprise/evidence/calibration_state.hpp"
 #include "support/fails.hpp"
 
 namespace reprise::tenants_test {
@@ -252,6 +254,23 @@ TEST(TenantHistories, AreLookedUpWhileOthersAreOpenedAndClosed) {
   one.join();
   two.join();
   EXPECT_GE(looked.load(), 100);
+}
+
+// Each thread begins the sequences of a tenant with its own copy.
+TEST(TenantHistories, SharesACalibrationOverThreads) {
+  CalibrationState learned;
+  learned.lessons = 9;
+  std::optional<NgramOptions::Prior> first = learned;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([copy = *first] {
+      for (int round = 0; round < 1000; ++round) {
+        const NgramOptions::Prior again = copy;
+        EXPECT_EQ(again.state().lessons, 9U);
+      }
+    });
+  first.reset();
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

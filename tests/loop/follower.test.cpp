@@ -79,7 +79,7 @@ TEST(Follower, TheNextRequestHasTheStrategyAndTheCalibrationThatWereGivenForIt) 
   follower.assign(next);
   EXPECT_TRUE(follower.context().empty());
   static_cast<void>(drafted(follower, {1, 2}));
-  EXPECT_EQ(follower.session().strategy().calibration(), next.options().prior);
+  EXPECT_EQ(follower.session().strategy().calibration(), next.options().prior.state());
   EXPECT_EQ(follower.statistics().passes, 1U) << "the counts go on";
 }
 

@@ -250,7 +250,11 @@ class NgramWorld {
     TextSource source(kind, choices_.below(1U << 16));
     NgramOptions options;
     if (choices_.chance(20)) options.min_path_probability = Probability::ratio(1, choices_.chance(50) ? 20 : 5000);
-    if (choices_.chance(20)) options.prior.all = static_cast<std::int32_t>(choices_.below(1 << 22)) - (1 << 21);
+    if (choices_.chance(20)) {
+      CalibrationState prior;
+      prior.all = static_cast<std::int32_t>(choices_.below(1 << 22)) - (1 << 21);
+      options.prior = prior;
+    }
     if (choices_.chance(20)) options.key = choices_.below(1U << 16);
     if (choices_.chance(30)) options.max_evidence = choices_.below(200);
     std::array<HistoryStore, NgramOptions::max_stores> memories;

@@ -51,9 +51,9 @@ namespace reprise::inline v0 {
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
 ///  - Cost of the other sources: at most eight cache lines per node whose path has twice the minimum probability.
-///  - Memory: the index over three n-gram lengths with its text, and 34 KB for the object. Counts take 11 to 21 bytes
+///  - Memory: the index over three n-gram lengths with its text, and 24 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
-///    34 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more. Stack: 14 KB.
+///    24 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more. Stack: 14 KB.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
@@ -65,7 +65,7 @@ class NgramDrafter {
   explicit NgramDrafter(const NgramOptions& options = {})
       : options_(options),
         context_(options.key, options.max_bytes),
-        calibration_(options.prior),
+        calibration_(options.prior.state()),
         shown_(options.top_k == 0 ? 0 : options.row_bytes),
         voters_(options.stores) {}
 
@@ -73,13 +73,13 @@ class NgramDrafter {
     context_.clear();
     shown_.clear();
     unused_rounds_ = 0;
-    calibration_ = detail::TokenCalibrator(options_.prior);
+    calibration_ = detail::TokenCalibrator(options_.prior.state());
     voters_.begin();
     observe(context, context.size(), Origin::prompt);
   }
 
   /// Replaces NgramOptions::prior. The next begin() uses it.
-  void assume(const CalibrationState& prior) noexcept { options_.prior = prior; }
+  void assume(const NgramOptions::Prior& prior) noexcept { options_.prior = prior; }
 
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     forget_proposal();

@@ -8,7 +8,7 @@
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/probability.hpp"
-#include "reprise/evidence/calibration_state.hpp"
+#include "reprise/evidence/detail/shared_calibration.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
@@ -18,10 +18,12 @@ namespace reprise::inline v0 {
 /// Settings of NgramDrafter. All have working defaults.
 struct NgramOptions {
   static constexpr std::size_t max_stores = 4;
+  /// A CalibrationState of 10 KB, which state() returns. Copies share its memory, which memory_bytes() leaves out.
+  using Prior = detail::SharedCalibration;
 
   /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
-  CalibrationState prior = {};             ///< the initial calibration
+  Prior prior = {};                        ///< the initial calibration; assign a CalibrationState
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
   std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none

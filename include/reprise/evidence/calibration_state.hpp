@@ -9,7 +9,7 @@
 
 namespace reprise::inline v0 {
 
-/// The learned corrections for one target. It is a plain value of 11 KB: keep it after a sequence, and start the next
+/// The learned corrections for one target. It is a plain value of 10 KB: keep it after a sequence, and start the next
 /// sequence with it. Biases are log-odds with 20 binary places; the biases of single tokens have 13. All-zero biases
 /// leave the built-in tables unchanged.
 struct CalibrationState {

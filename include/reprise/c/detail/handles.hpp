@@ -117,8 +117,8 @@ inline constexpr std::uint64_t no_tokenizer = 0;
   return load_costs(*reader, *name);
 }
 
-/// Returns the part of the options that describes a drafter.
-[[nodiscard]] inline NgramOptions drafter_options(const reprise_options& in) noexcept {
+/// Returns the part of the options that describes a drafter. Error: out_of_memory.
+[[nodiscard]] inline Result<NgramOptions> drafter_options(const reprise_options& in) noexcept {
   NgramOptions drafter;
   if (in.key != 0) drafter.key = in.key;
   drafter.max_bytes = limit_of(in.max_bytes);
@@ -126,6 +126,7 @@ inline constexpr std::uint64_t no_tokenizer = 0;
     drafter.stores = {history->store};
     if (history->next_tokens.lines() != 0) drafter.next_tokens = &history->next_tokens;
     drafter.prior = history->calibration;
+    if (drafter.prior.state() != history->calibration) return no_memory(sizeof(CalibrationState));
   }
   return drafter;
 }
@@ -141,7 +142,9 @@ struct GivenOptions {
   const auto read = read_struct(in);
   if (!read) return read.error();
   GivenOptions given;
-  given.drafter = drafter_options(*read);
+  const auto drafter = drafter_options(*read);
+  if (!drafter) return drafter.error();
+  given.drafter = *drafter;
   if (read->saved_costs != nullptr || read->saved_costs_size != 0) {
     const auto prior = costs_in(read->saved_costs, read->saved_costs_size, read->engine);
     if (!prior) return prior.error();
@@ -305,7 +308,9 @@ struct GivenOptions {
 [[nodiscard]] inline Result<void> assign(reprise_batch& handle, std::size_t slot, const reprise_options* in) noexcept {
   const auto read = read_struct(in);
   if (!read) return read.error();
-  return handle.follower.assign(slot, NgramDrafter<>(drafter_options(*read)));
+  const auto drafter = drafter_options(*read);
+  if (!drafter) return drafter.error();
+  return handle.follower.assign(slot, NgramDrafter<>(*drafter));
 }
 
 /// Writes the drafts to `slots`.

@@ -65,7 +65,7 @@ constexpr auto& source_biases(State& state, EvidenceSource source) noexcept {
 ///
 /// Use learn() only for tokens at positions where the target has picked a token; see for_each_tested().
 ///
-/// Cost: a dozen table reads per token, and 15 more with next-token evidence. It does not allocate. Size: 11 KB.
+/// Cost: a dozen table reads per token, and 15 more with next-token evidence. It does not allocate. Size: 10 KB.
 /// Threads: one at a time.
 class TokenCalibrator {
  public:
