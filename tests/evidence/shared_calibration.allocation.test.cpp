@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include "reprise/draft/ngram_drafter.hpp"
@@ -38,13 +37,14 @@ TEST(SharedCalibration, TakesNoMemoryForTheBuiltInCalibration) {
 
 TEST(SharedCalibration, IsHeldOnceByAllItsCopies) {
   const AllocationWatch watch;
-  std::optional<SharedCalibration> first = make(learned());
   std::vector<NgramDrafter<>> drafters;
   drafters.reserve(8);
-  for (int i = 0; i < 8; ++i) drafters.emplace_back(NgramOptions{.prior = *first});
-  EXPECT_EQ(watch.allocations(), 2U) << "the state and the array";
-  const CalibrationState* const shared = &first->state();
-  first.reset();
+  {
+    const SharedCalibration first = make(learned());
+    for (int i = 0; i < 8; ++i) drafters.emplace_back(NgramOptions{.prior = first});
+  }
+  EXPECT_EQ(watch.allocations(), 2U) << "the array and the state";
+  const CalibrationState* const shared = &drafters[0].options().prior.state();
   for (NgramDrafter<>& drafter : drafters) {
     EXPECT_EQ(&drafter.options().prior.state(), shared);
     drafter.begin({});

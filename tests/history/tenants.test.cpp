@@ -260,16 +260,17 @@ TEST(TenantHistories, AreLookedUpWhileOthersAreOpenedAndClosed) {
 TEST(TenantHistories, SharesACalibrationOverThreads) {
   CalibrationState learned;
   learned.lessons = 9;
-  std::optional<NgramOptions::Prior> first = learned;
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
-    threads.emplace_back([copy = *first] {
-      for (int round = 0; round < 1000; ++round) {
-        const NgramOptions::Prior again = copy;
-        EXPECT_EQ(again.state().lessons, 9U);
-      }
-    });
-  first.reset();
+  {
+    const NgramOptions::Prior first = learned;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([copy = first] {
+        for (int round = 0; round < 1000; ++round) {
+          const NgramOptions::Prior again = copy;
+          EXPECT_EQ(again.state().lessons, 9U);
+        }
+      });
+  }
   for (std::thread& thread : threads) thread.join();
 }
 
