@@ -31,11 +31,9 @@ cmake --build "$build" --target reprise-c-shared -j "$(nproc)"
 REPRISE_LIBRARY=$(find "$PWD/$build" -name 'libreprise-c.so' -o -name 'libreprise-c.dylib' | head -n 1)
 export REPRISE_LIBRARY PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
 
-# In float32 the sums of a row still depend on the rows of its pass, in the last bits, and the engine rounds keys and
-# values to half precision. So the logits after a pass of one row differ from those of several rows by up to 0.03 on one
-# processor, without any drafts; a text may part at a gap of that size.
+# In float32 the sums of a row still depend on the rows of its pass, in the last bits.
 [ -e "$models/f32.gguf" ] || "$python" examples/python/engines/make_gguf.py "$quantized" "$models/f32.gguf"
-"$python" "$compare" llama-cpp-python "$models/f32.gguf" --tokens 48 --tie 0.03 --json "$build/python-f32.json"
+"$python" "$compare" llama-cpp-python "$models/f32.gguf" --tokens 48 --json "$build/python-f32.json"
 "$python" "$compare" llama-cpp-python "$quantized" --tokens 48 --tie 1 --no-checks --json "$build/python-q4_1.json"
 
 "$python" tests/python/llama_cpp_as_used.py "$models/f32.gguf"

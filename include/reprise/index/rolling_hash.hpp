@@ -25,9 +25,9 @@ namespace detail {
 /// append() finds that occurrence in a hash table of the distinct n-grams. find() therefore needs no hashing: it
 /// follows the links from the end of the context, and every link leads to an exact occurrence.
 ///
-/// Cost per order n: append() and truncate() touch one table entry (truncate() two while a table moves) and one earlier
-/// position per token. find() visits at most limits.candidates occurrences and compares at most limits.longest tokens
-/// of each, regardless of the length of the context.
+/// Cost per order n: append() and truncate() touch one table entry and one earlier position per token. find() visits at
+/// most limits.candidates occurrences and compares at most limits.longest tokens of each, regardless of the length of
+/// the context.
 ///
 /// Growth: shortly before a table or an array is full, appends move it to larger memory in parts. One append then takes
 /// some tens of microseconds more, and once also the time to free the old memory. Growth in one step takes time linear
@@ -114,7 +114,7 @@ class BasicRollingHashIndex {
       return;
     }
     for (NgramChain& chain : chains()) chain.clear(this->tokens());
-    tokens_.clear();
+    tokens_.truncate(0);
     size_ = 0;
   }
 

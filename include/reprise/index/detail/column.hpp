@@ -38,14 +38,10 @@ class Column {
   }
   /// Precondition: memory for the element is reserved.
   void push_reserved(T value) noexcept { current_.push_reserved(value); }
+  /// Keeps the memory, except for that of a move into which the truncation cuts.
   void truncate(std::size_t size) noexcept {
     current_.truncate(size);
-    larger_.truncate(size);
-  }
-  /// Empties the column and keeps the memory, except for that of a move.
-  void clear() noexcept {
-    current_.clear();
-    larger_.release();
+    if (size < larger_.size()) larger_.release();
   }
   /// Like Buffer::reserve().
   [[nodiscard]] bool reserve(std::size_t wanted) noexcept {
@@ -57,7 +53,6 @@ class Column {
   bool move(std::size_t batch) noexcept {
     constexpr std::size_t faster = 4;  // elements copied in the time in which one is entered in a table
     const std::size_t count = to_move(faster * size(), capacity(), size(), batch, 0);
-    if (count == 0 && !larger_.empty()) larger_.release();  // a truncation has made room: see NgramChain::move()
     if (count == 0 || !larger_.reserve(capacity() + capacity() / 8)) return false;
     const std::span<const T> left = std::span<const T>(current_).subspan(larger_.size());
     static_cast<void>(larger_.append(left.first(std::min(left.size(), count))));

@@ -97,17 +97,15 @@ class NgramChain {
   /// Forgets all but the first `size` tokens, the last token first. Precondition: `tokens` still holds all of the
   /// tokens.
   void truncate(TokenSpan tokens, std::size_t size) noexcept {
+    if (size < larger_.size) larger_ = {};
     for (std::size_t i = previous_.size(); i-- > size;) {
       if (i + 1 >= n_) {
-        const auto end = static_cast<Position>(i + 1);
         const Position before = previous_[i];
-        table_.undo(hash_.value(), end, before);
-        if (i < larger_.size) larger_.table.undo(hash_.value(), end, before);
+        table_.undo(hash_.value(), static_cast<Position>(i + 1), before);
         if (forward_ && before != 0) next_.set(before - 1, next_[i]);
       }
       retreat(tokens, i);
     }
-    if (larger_.size > size) table_ = std::exchange(larger_, {}).table;  // it has the n-grams of all tokens now
     previous_.truncate(size);
     next_.truncate(size);
   }
@@ -117,14 +115,11 @@ class NgramChain {
     larger_ = {};
     // Wiping writes one byte per slot. After a large reserve(), this costs far more than removing a few tokens one by
     // one.
-    if (tokens.size() < table_.slots() / 64) {
-      truncate(tokens, 0);
-    } else {
-      table_.clear();
-      hash_ = {};
-    }
-    previous_.clear();
-    next_.clear();
+    if (tokens.size() < table_.slots() / 64) return truncate(tokens, 0);
+    table_.clear();
+    hash_ = {};
+    previous_.truncate(0);
+    next_.truncate(0);
   }
 
   /// Forgets everything and releases the memory.
