@@ -256,8 +256,8 @@ TEST(TenantHistories, AreLookedUpWhileOthersAreOpenedAndClosed) {
   EXPECT_GE(looked.load(), 100);
 }
 
-// Each thread begins the sequences of a tenant with its own copy.
-TEST(TenantHistories, SharesACalibrationOverThreads) {
+// Not beside the other tests of NgramOptions::Prior, because ThreadSanitizer runs this program.
+TEST(NgramOptionsPrior, HasCopiesOnSeveralThreads) {
   CalibrationState learned;
   learned.lessons = 9;
   std::vector<std::thread> threads;

@@ -195,7 +195,7 @@ TEST(BatchFollower, KeepsToTheStatedMemoryUnderManyRequests) {
     ASSERT_TRUE(follower.draft(call));
     most = std::max(most, follower.memory_bytes());
   }
-  EXPECT_LE(most, texts.size() * ((52 << 10) + 80 * longest));
+  EXPECT_LE(most, texts.size() * ((42 << 10) + 80 * longest));
   RecordProperty("bytes", std::to_string(most));
 }
 

@@ -61,8 +61,8 @@ struct FollowedSlot {
 /// they belong to several tenants.
 ///
 /// Cost of a call: for each slot, one comparison of all tokens, and the costs of its session and of the planner.
-/// Memory: with NgramDrafter, at most 42 KB for each slot and 80 bytes for each token of its longest request so far,
-/// the planner included. NgramOptions::prior takes 10 KB once, or for each slot that is assigned another one. Rankings
+/// Memory: with NgramDrafter, at most 42 KB for each slot, 80 bytes for each token of its longest request so far, and
+/// 6 KB for the planner. NgramOptions::prior takes 10 KB once, or for each slot that is assigned another one. Rankings
 /// take NgramOptions::row_bytes more for each slot, and a conversation also has the tokens that stay as evidence. A
 /// slot keeps its text, what it has learned and its pending draft. The scratch memory is on the caller's stack, for one
 /// slot after another: 14 KB with NgramDrafter. Threads: one at a time.
