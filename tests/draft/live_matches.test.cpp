@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <random>
 #include <vector>
 
 namespace reprise::detail::live_matches_test {
@@ -59,6 +60,20 @@ TEST(AgreementsAt, AreTheTokensBeforeAPlaceThatAgree) {
   EXPECT_EQ(agreements_of(TokenSpan(text).first(0), text), 0U);
   EXPECT_EQ(agreements_of(Tokens(50, 5), Tokens(100, 5)), 0xffffffffU) << "no more than 32 are compared";
   EXPECT_EQ(agreements_of(Tokens(3, 5), Tokens(100, 5)), 0b111U) << "no more than there are";
+}
+
+TEST(AgreementsAt, AreThoseOfAPlainLoop) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    Tokens a(random() % 70);
+    Tokens b(random() % 70);
+    for (Token& token : a) token = static_cast<Token>(random() % 2);
+    for (Token& token : b) token = static_cast<Token>(random() % 2);
+    std::uint32_t agreements = 0;
+    for (std::size_t i = 0; i < std::min({a.size(), b.size(), std::size_t{32}}); ++i)
+      if (a[a.size() - 1 - i] == b[b.size() - 1 - i]) agreements |= std::uint32_t{1} << i;
+    ASSERT_EQ(agreements_of(a, b), agreements) << a.size() << " and " << b.size() << " tokens";
+  }
 }
 
 TEST(LiveMatches, CountTheLengthUpToAThousand) {

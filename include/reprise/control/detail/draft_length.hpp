@@ -277,17 +277,20 @@ inline DraftChoice chain_length(const LengthInput& input) noexcept {
   std::size_t sent = 0;
   for (std::size_t i = chain + 1; i-- > 0;) {
     const std::int64_t reached = i == 0 ? cost_one : std::min(input.sums[i] - input.sums[i - 1], cost_one);
-    rest[i] = reached * input.costs[0] + rest[i + 1];
+    std::int64_t least = reached * input.costs[0] + rest[i + 1];
     sent = 0;
     for (std::size_t k = 1; k <= std::min(row_limit, chain - i); ++k) {
       const std::int64_t cost = reached * input.costs[k] + rest[i + k + 1];
       if (input.costs[k] > most_cost) {
         if (i == 0) unaffordable = std::min(unaffordable, cost);
-      } else if (cost < rest[i]) {
-        rest[i] = cost;
-        sent = k;
+        continue;
       }
+      // Two selections instead of a branch, which no processor would predict.
+      const bool cheaper = cost < least;
+      least = cheaper ? cost : least;
+      sent = cheaper ? k : sent;
     }
+    rest[i] = least;
   }
   DraftChoice choice{.nodes = sent, .cut = Cut::unlikely};
   if (sent == nodes) {

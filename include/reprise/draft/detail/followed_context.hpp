@@ -38,11 +38,16 @@ constexpr int bit_count(std::uint32_t bits) noexcept {
 /// Returns agreement bits as in LiveMatch::agreements for the last 32 tokens of `a` and `b`, aligned at their ends.
 inline std::uint32_t agreements_of(TokenSpan a, TokenSpan b) noexcept {
   constexpr std::size_t most = 32;
+  static constexpr auto bits = [] {  // in the order of the tokens; a shift of each lane would prevent vector code
+    std::array<std::uint32_t, most> all{};
+    for (std::size_t i = 0; i < most; ++i) all[i] = std::uint32_t{1} << (most - 1 - i);
+    return all;
+  }();
   std::uint32_t agreements = 0;
   if (a.size() >= most && b.size() >= most) {
     const Token* const there = a.data() + a.size() - most;
     const Token* const here = b.data() + b.size() - most;
-    for (std::size_t i = 0; i < most; ++i) agreements |= there[i] == here[i] ? std::uint32_t{1} << (most - 1 - i) : 0;
+    for (std::size_t i = 0; i < most; ++i) agreements |= bits[i] & (0U - std::uint32_t{there[i] == here[i]});
     return agreements;
   }
   for (std::size_t i = 1; i <= std::min(a.size(), b.size()); ++i)
@@ -75,13 +80,11 @@ class LiveMatches {
         longest = match.length;
         resumed = resume(match, tokens);
       }
-      LiveMatch next = match;
-      ++next.next;
-      next.agreements = next.agreements << 1 | std::uint32_t{agrees};
-      next.length =
-          agrees ? static_cast<std::uint16_t>(std::min<int>(next.length + 1, longest_counted)) : std::uint16_t{0};
+      const std::uint32_t agreements = match.agreements << 1 | std::uint32_t{agrees};
+      const int length = agrees ? std::min<int>(match.length + 1, longest_counted) : 0;
       // A mismatch inside a nearly perfect agreement means that one token was replaced: the match is kept.
-      if (agrees || bit_count(next.agreements & 0xffffU) >= enough_agreement) matches_[kept++] = next;
+      if (agrees || bit_count(agreements & 0xffffU) >= enough_agreement)
+        matches_[kept++] = {match.next + 1, agreements, static_cast<std::uint16_t>(length), match.kind};
     }
     size_ = kept;
     for (std::size_t i = 0; i < resumed.size; ++i) add(resumed.matches[i]);
@@ -120,8 +123,9 @@ class LiveMatches {
   }
 
   [[nodiscard]] bool follows(Position place) const noexcept {
-    return std::any_of(matches_.begin(), matches_.begin() + static_cast<std::ptrdiff_t>(size_),
-                       [&](const LiveMatch& match) { return match.next == place; });
+    bool followed = false;  // a branch for each match would rarely be predicted
+    for (const LiveMatch& match : matches()) followed |= match.next == place;
+    return followed;
   }
   void add(const LiveMatch& match) noexcept {
     if (!follows(match.next)) insert(match);
