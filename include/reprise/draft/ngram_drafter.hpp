@@ -208,13 +208,14 @@ class NgramDrafter {
   void expand(NodeIndex parent, Frontier& frontier) noexcept {
     Place place;
     if (parent == anchor_parent) {
-      place = {parent, 0, Probability::one(), voters_.all(), context_.tokens().back()};
+      const Token last = context_.tokens().back();
+      place = {parent, 0, Probability::one(), voters_.all(), last, context_.counts().count(last)};
     } else {
       Node& node = nodes_[static_cast<std::size_t>(parent)];
       if constexpr (NgramIndex<Index>) {
         if (node.path >= worth_requerying) requery(node);
       }
-      place = {parent, node.depth, node.path, node.voters, node.token};
+      place = {parent, node.depth, node.path, node.voters, node.token, node.count};
     }
     Candidates candidates;
     collect_candidates(place, candidates);
@@ -314,9 +315,8 @@ class NgramDrafter {
   /// Computes the probability of each candidate. Pushes a candidate onto the frontier if it is likely enough.
   void score(Place place, Candidates& candidates, Frontier& frontier) noexcept {
     const detail::TokenCalibrator::TreeContext shared =
-        calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
+        calibration_.tree_context(place.depth, place.before, place.count);
     const bool root = place.parent == anchor_parent;
-    const auto depth = static_cast<std::uint8_t>(place.depth + 1);
     const detail::VoteWeight total = candidates.total;
     Probability best = Probability::zero();
     for (const detail::Candidate& candidate : candidates.all()) {
@@ -331,9 +331,7 @@ class NgramDrafter {
         root_candidates_[root_count_++] = {candidate.token, sample};
       }
       if (path < least_ || path <= frontier.bar()) continue;
-      frontier.push(
-          {path, candidate.token, place.parent, depth, candidate.voters == 0 && candidate.evidence.next.ranked(),
-           static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters, sample});
+      frontier.push(path, [&] { return detail::node_of(candidate, place, path, sample); });
     }
   }
 

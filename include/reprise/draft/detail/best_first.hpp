@@ -7,7 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <new>
 
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
@@ -42,16 +42,21 @@ class Frontier {
   }
   /// Adds the item, unless the queue is full of items that are at least as probable. A full queue drops its last item.
   void push(const Item& item) noexcept {
+    push(item.path, [&item] { return item; });
+  }
+  /// The same for the item that `make` returns. It is made in place.
+  template <class Make>
+  void push(Probability path, Make&& make) noexcept {
     if (size_ == wanted_) {
-      if (item.path <= bar()) return;
+      if (path <= bar()) return;
       drop_last();
     }
     const Slot slot = freed_ > 0 ? free_[--freed_] : fresh_++;
-    std::construct_at(items_.data() + slot, item);
+    ::new (static_cast<void*>(items_.data() + slot)) Item(make());
     if (first_ + size_ == keys_.size()) make_room();
     std::size_t at = first_ + size_++;
-    for (; at > first_ && keys_[at - 1].path < item.path; --at) keys_[at] = keys_[at - 1];
-    keys_[at] = {item.path, slot};
+    for (; at > first_ && keys_[at - 1].path < path; --at) keys_[at] = keys_[at - 1];
+    keys_[at] = {path, slot};
   }
   /// Removes and returns the best item. Precondition: !empty(). The reference is valid until the next push().
   const Item& pop() noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -111,6 +112,7 @@ struct NgramNode {
   std::uint8_t depth = 0;    // 1: directly after the anchor; at most max_nodes
   bool only_ranked = false;  // listed by a ranking, predicted by no voter; requery() may add voters later
   std::uint16_t length = 0;
+  std::uint16_t count = 0;  // of the token in the context; 65,535: at least so many
   VoterSet voters = 0;
   TokenCalibrator::TrainingSample sample;
 
@@ -144,7 +146,25 @@ struct NgramPlace {
   Probability path;
   VoterSet voters = 0;
   Token before = 0;
+  std::uint64_t count = 0;  // of `before` in the context; TokenCalibrator does not tell counts above 65,535 apart
 };
+
+/// Returns the node for a candidate at `place`. `sample`: its probability, from which `path` was computed.
+[[nodiscard]] inline NgramNode node_of(const Candidate& candidate, const NgramPlace& place, Probability path,
+                                       const TokenCalibrator::TrainingSample& sample) noexcept {
+  const auto two_bytes = [](auto number) {
+    return static_cast<std::uint16_t>(std::clamp<decltype(number)>(number, 0, 65535));
+  };
+  return {.path = path,
+          .token = candidate.token,
+          .parent = place.parent,
+          .depth = static_cast<std::uint8_t>(place.depth + 1),
+          .only_ranked = candidate.voters == 0 && candidate.evidence.next.ranked(),
+          .length = two_bytes(candidate.evidence.longest),
+          .count = two_bytes(candidate.evidence.count),
+          .voters = candidate.voters,
+          .sample = sample};
+}
 
 /// The sources of next tokens that a drafter has, besides occurrences in texts.
 struct NextTokenSources {
