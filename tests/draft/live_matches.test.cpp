@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+#include "reprise/index/rolling_hash.hpp"
+
 namespace reprise::detail::live_matches_test {
 namespace {
 
@@ -138,6 +140,30 @@ TEST(LiveMatches, PreferTheLaterOfAllThatAgreeInSixteenTokens) {
   for (const Position place : places) matches.look_at(text, place);
   ASSERT_EQ(matches.matches().size(), LiveMatches::capacity);
   for (const LiveMatch& match : matches.matches()) EXPECT_NE(match.next, places[1]);
+}
+
+// A text of 80 tokens that differ, then four of them at another place, then a copy of the text's end.
+TEST(FollowedContext, LooksUpEverySixteenthTokenWhileAMatchAgreesWith32) {
+  constexpr std::size_t common = 50;                     // where the four tokens begin in the text
+  for (std::size_t length = 28; length <= 36; ++length)  // number of the first of the four in the copy
+    for (std::size_t gap = 0; gap < 16; ++gap) {
+      Tokens text(80);
+      std::iota(text.begin(), text.end(), 100);
+      for (std::size_t i = 0; i < 4; ++i) text.push_back(text[common + i]);
+      text.insert(text.end(), gap + 1, -1);
+      for (std::size_t i = 0; i < length + 3; ++i) text.push_back(text[common + 1 - length + i]);
+      FollowedContext<RollingHashIndex> context(1, unlimited);
+      bool expected = false;
+      for (std::size_t size = 1; size <= text.size(); ++size) {
+        context.observe(TokenSpan(text).first(size), 1, Origin::output);
+        const std::size_t copied = length + 3 - (text.size() - size);
+        if (size + 4 > text.size()) expected = expected || copied < 32 || size % 16 == 0;
+      }
+      const auto other = [](const LiveMatch& match) { return match.next == 84; };
+      const auto matches = context.matches();
+      EXPECT_EQ(std::any_of(matches.begin(), matches.end(), other), expected) << length << ", " << gap;
+      EXPECT_EQ(matches.front().length, length + 3);
+    }
 }
 
 }  // namespace

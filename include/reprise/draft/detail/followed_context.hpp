@@ -66,6 +66,12 @@ class LiveMatches {
   void reset() noexcept { size_ = 0; }
   [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return std::span(matches_).first(size_); }
 
+  /// True if a match has agreed for so long that a lookup rarely finds a better place (docs/decisions/0005).
+  [[nodiscard]] bool copies() const noexcept {
+    return std::any_of(matches().begin(), matches().end(),
+                       [](const LiveMatch& match) { return match.length >= copied_length; });
+  }
+
   /// Advances every match past the last token of `tokens`, or drops the match. If the token breaks matches of 8 or more
   /// tokens, also follows the places where the longest of them may continue. Call it after each new token.
   void advance(TokenSpan tokens) noexcept {
@@ -101,6 +107,7 @@ class LiveMatches {
   static constexpr std::size_t resumed_length = 8;  // a shorter copy is not resumed after an edit
   static constexpr std::size_t omitted_at_most = 8;
   static constexpr int enough_agreement = 12;  // minimum number of agreeing tokens among the last 16
+  static constexpr int copied_length = 32;
   static constexpr int longest_counted = 1000;
 
   struct Resumed {
@@ -347,10 +354,12 @@ class FollowedContext {
     add(TokenSpan(&token, 1));
     move_matches();
   }
-  /// Updates the matches after the index has grown by one token.
+  /// Updates the matches after the index has grown by one token. During a long copy, only every 16th token is looked
+  /// up.
   void move_matches() {
     if (index_.exhausted()) return matches_.reset();
     matches_.advance(index_.tokens());
+    if (index_.tokens().size() % 16 != 0 && matches_.copies()) return;
     std::array<Match, 4> found;
     for (std::size_t i = orders.size(); i-- > 0;) {
       const MatchLimits limits{orders[i], orders[i], occurrences[i], MatchLimits::Order::most_recent};
