@@ -26,9 +26,9 @@ if(REPRISE_BUILD_TESTS)
   set(INSTALL_GTEST OFF)
   FetchContent_Declare(
     googletest
+    SYSTEM # before URL_HASH: CMake 3.25 takes a word after the hash for a part of it
     URL https://github.com/google/googletest/archive/refs/tags/v1.14.0.tar.gz
     URL_HASH SHA256=8ad598c73ad796e0d8280b082cebd82a630d73e73cd3c70057938a6501bba5d7
-    SYSTEM
     FIND_PACKAGE_ARGS NAMES GTest
   )
   FetchContent_MakeAvailable(googletest)
@@ -40,9 +40,9 @@ if(REPRISE_BUILD_BENCH AND REPRISE_BUILD_MICRO)
   set(BENCHMARK_ENABLE_INSTALL OFF)
   FetchContent_Declare(
     benchmark
+    SYSTEM # before URL_HASH: CMake 3.25 takes a word after the hash for a part of it
     URL https://github.com/google/benchmark/archive/refs/tags/v1.8.3.tar.gz
     URL_HASH SHA256=6bc180a57d23d4d9515519f92b0c83d61b05b5bab188961f36ac7b06b0d9e9ce
-    SYSTEM
     FIND_PACKAGE_ARGS NAMES benchmark
   )
   FetchContent_MakeAvailable(benchmark)

@@ -18,6 +18,14 @@ foreach(script IN ITEMS packaging/release mutation/mutate coverage/coverage)
   endif()
 endforeach()
 
+# The dependencies of tests and benchmarks, on a machine that has none of them.
+add_test(
+  NAME packaging.dependencies
+  COMMAND
+    ${CMAKE_COMMAND} -DDEPENDENCIES=${PROJECT_SOURCE_DIR}/cmake/dependencies.cmake
+    -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/dependencies -P ${CMAKE_CURRENT_SOURCE_DIR}/packaging/dependencies.cmake
+)
+
 # Projects that use the library, installed and from its sources.
 foreach(from IN ITEMS package subdirectory fetch)
   add_test(
