@@ -145,6 +145,7 @@ reprise_add_layer_tests(
 reprise_add_layer_tests(
   batch
   batch_cost
+  batch_follower_turns
   batched_loop
   packing
   planner

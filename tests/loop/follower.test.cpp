@@ -57,6 +57,32 @@ TEST(Follower, DraftsAfterTheIdsAndCountsAcceptedTokens) {
   EXPECT_TRUE(std::ranges::equal(follower.context(), ids));
 }
 
+TEST(Follower, ACallBeforeEachPassIsRepeatedAndDraftsAsMuch) {
+  std::size_t passes[2] = {0, 0};
+  for (const std::size_t repeats : {0U, 1U}) {
+    auto follower = told(0.02);
+    Tokens ids = counting(30);
+    while (ids.size() < 2000) {
+      Tokens draft = drafted(follower, ids);
+      for (std::size_t i = 0; i < 2 * repeats; ++i) draft = drafted(follower, ids);
+      ++passes[repeats];
+      ids = counting(ids.size() + draft.size() + 1);
+    }
+    EXPECT_EQ(follower.statistics().accepted, follower.statistics().drafted);
+  }
+  EXPECT_EQ(passes[0], passes[1]);
+}
+
+TEST(Follower, ACallThatIsRepeatedWithoutEndLosesNoMoreThanTheBudget) {
+  auto follower = told(0.02);
+  const Tokens ids = counting(30);
+  while (!drafted(follower, ids).empty()) {
+  }
+  EXPECT_GT(follower.session().control().loss_budget().debt(), LossBudget::burst / 2);
+  EXPECT_FALSE(drafted(follower, counting(31)).empty()) << "tokens show that those passes did not run";
+  EXPECT_LT(follower.session().control().loss_budget().debt(), LossBudget::burst / 10);
+}
+
 TEST(Follower, InTheSameConversationReplacedTextStaysEvidence) {
   auto follower = told();
   const Tokens ids = counting(40);

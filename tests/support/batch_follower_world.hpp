@@ -47,6 +47,7 @@ class BatchFollowerWorld {
         coverage_(coverage != nullptr ? *coverage : own_coverage_),
         target_(choices),
         numbered_(choices.chance(40)),
+        repeats_(choices.chance(50) ? 10 : 0),
         slots_(choices.between(1, 4)),
         planner_(options(choices.below(3))),
         follower_(BatchFollower<NgramDrafter<>>::make(slots_.size(), NgramDrafter<>(), options(kind_)).value()) {
@@ -74,9 +75,11 @@ class BatchFollowerWorld {
     std::optional<std::uint64_t> number;  // of the conversation
     std::optional<std::uint64_t> told_number;
     Tokens draft;
-    bool begun = false;    // the session has a sequence
-    bool present = false;  // in the next call
-    std::size_t committed = 0;
+    bool begun = false;                      // the session has a sequence
+    bool present = false;                    // in the next call
+    std::size_t committed = 0;               // or did_not_run
+    std::optional<BatchPlanner::Late> late;  // of a pass whose result the planner does not have yet
+    std::int64_t doubted = 0;
     bool follows_alone = false;
   };
 
@@ -93,7 +96,7 @@ class BatchFollowerWorld {
     std::size_t rows = 0;
     for (Slot& slot : slots_) {
       slot.committed = 0;
-      const bool ran = std::exchange(slot.present, choices_.chance(85));
+      const bool ran = std::exchange(slot.present, choices_.chance(85)) && !choices_.chance(repeats_);
       if (ran && !slot.ids.empty()) rows += 1 + slot.draft.size(), run_pass(slot);
       if (slot.ids.empty() || choices_.chance(8)) request(slot);
       if (numbered_ && choices_.chance(5)) slot.ids.resize(choices_.between(1, slot.ids.size()));
@@ -168,13 +171,16 @@ class BatchFollowerWorld {
     slot.follows_alone = false;
     const std::optional<Pass> pass = std::exchange(slot.pass, std::nullopt);
     const TokenSpan known = slot.session.context();
+    const auto late = std::exchange(slot.late, std::nullopt);
     const bool goes_on = slot.ids.size() >= known.size() && std::equal(known.begin(), known.end(), slot.ids.begin());
     const bool renamed = std::exchange(slot.told_number, slot.number) != slot.number;
     if (!std::exchange(slot.begun, true) || renamed || (!goes_on && !slot.number)) {
+      slot.doubted = 0;
       static_cast<void>(slot.session.begin(slot.ids));
       return;
     }
     if (!goes_on) {
+      slot.doubted = 0;
       const bool cut = slot.ids.size() < known.size() && std::equal(slot.ids.begin(), slot.ids.end(), known.begin());
       ++(cut ? coverage_.truncated : coverage_.edited);
       if (cut) return static_cast<void>(slot.session.truncate(slot.ids.size()));
@@ -186,9 +192,17 @@ class BatchFollowerWorld {
       slot.committed = decision->tokens.size();
       static_cast<void>(slot.session.commit(pass->ticket));
       fresh = fresh.subspan(slot.committed);
+      if (late) planner_.learn_late(*late, slot.committed);
+      planner_.correct(std::exchange(slot.doubted, 0));
+    } else if (fresh.empty()) {
+      slot.committed = BatchPlanner::did_not_run;
+      if (pass) static_cast<void>(slot.session.cancel(pass->ticket));
+      if (late) slot.doubted += late->rows;
     }
     slot.follows_alone = fresh.empty();
-    if (!fresh.empty()) static_cast<void>(slot.session.append(fresh));
+    if (fresh.empty()) return;
+    if (!pass) slot.doubted = 0;
+    static_cast<void>(slot.session.append(fresh));
   }
 
   /// Asks both for drafts, and compares.
@@ -252,6 +266,11 @@ class BatchFollowerWorld {
                              rows_);
     coverage_.timed += time ? 1 : 0;
     planner_.learn(committed, time, time.has_value());  // the follower has a clock
+    for (std::size_t i = 0; i < last_.size(); ++i) {
+      Slot& slot = slots_[last_[i]];
+      if (!slot.present) slot.late = planner_.late(i);
+      if (slot.committed == BatchPlanner::did_not_run) slot.doubted += planner_.late(i).rows;
+    }
   }
 
   Choices& choices_;
@@ -259,7 +278,8 @@ class BatchFollowerWorld {
   BatchFollowerCoverage& coverage_;
   RandomTarget target_;
   std::size_t kind_ = 0;
-  bool numbered_;  // true: the engine passes numbers of conversations
+  bool numbered_;        // true: the engine passes numbers of conversations
+  std::size_t repeats_;  // percent of the slots that are planned but do not run
   std::uint64_t numbers_ = 0;
   HistoryStore store_ = HistoryStore::make({.max_bytes = 1 << 14}).value();
   std::vector<Slot> slots_;

@@ -103,6 +103,7 @@ class FollowerWorld {
     coverage_.accepted += kept - 1;
     const auto decision = session_.resolve(ticket_, TokenSpan(text).subspan(ids_.size()));
     static_cast<void>(session_.commit(ticket_, measured));
+    session_.control().correct(std::exchange(doubted_, 0));
     committed_ = decision ? decision->tokens.size() : 0;
     if (committed_ != kept) wrong_ = "the session committed another number of tokens than the target picked";
     clean_ = rest.empty();
@@ -116,6 +117,8 @@ class FollowerWorld {
   /// The engine asks again, without having run the pass.
   void pass_is_void() {
     static_cast<void>(elapse(1));
+    doubted_ += session_.control().abandon();
+    static_cast<void>(session_.cancel(ticket_));
     clean_ = true;
   }
   void forget() {
@@ -161,6 +164,7 @@ class FollowerWorld {
   }
   void changed() {
     static_cast<void>(elapse(1));
+    doubted_ = 0;
     clean_ = false;
   }
 
@@ -194,6 +198,8 @@ class FollowerWorld {
     if (!std::equal(draft->begin(), draft->end(), expected.begin(), expected.end())) return "the drafts differ";
     if (!std::ranges::equal(follower_.context(), ids_)) return "the follower has another context";
     if (!std::ranges::equal(session_.context(), ids_)) return "the session has another context";
+    if (follower_.session().control().loss_budget().debt() != session_.control().loss_budget().debt())
+      return "the debts differ";
     if (!(follower_.session().statistics() == session_.statistics())) return "the counts differ";
     return {};
   }
@@ -214,6 +220,7 @@ class FollowerWorld {
   std::optional<std::uint64_t> conversation_;
   std::size_t now_ = 1'000'000;
   std::size_t committed_ = 0;
+  std::int64_t doubted_ = 0;  // the loss of passes that did not run
   bool clock_known_ = true;
   bool clean_ = false;  // passes alone have run since the last call
   std::string wrong_;

@@ -49,7 +49,10 @@ struct FollowedSlot {
 /// replaced by another one or goes on in another slot needs no call. One BatchPlanner divides the rows of each pass,
 /// with one slot or many. It owns what belongs to the engine: the learned costs and the loss budget.
 ///
-/// Losses: a planned draft whose result the next call does not show counts as lost.
+/// Losses: a planned draft whose result the next call does not show counts as lost. If its slot is not in that call,
+/// the draft waits, and its tokens count when the slot is in a call again. So slots may take turns, pause for any
+/// number of calls, or run in several passes that are under way at once. A slot whose ids have not changed seems not
+/// to have run: nothing is learned from its draft, which counts as lost only until the slot shows tokens.
 ///
 /// Pass times: the interval between two calls is the time of the pass between them, if no slot began, appended,
 /// removed or replaced tokens. Call ran() if a pass can hold other rows, such as those of a prompt: an interval counts
@@ -176,9 +179,11 @@ class BatchFollower {
   struct Slot {
     Followed sequence;
     Limits limits;
-    std::size_t committed = 0;  // by the last pass
-    bool follows = false;       // in this call
-    bool present = false;       // in this call
+    std::size_t committed = 0;               // by its last pass, or BatchPlanner::did_not_run
+    std::optional<BatchPlanner::Late> late;  // set while the result of an earlier pass is unknown
+    std::int64_t doubted = 0;                // the loss of passes that seem not to have run
+    bool follows = false;                    // in this call
+    bool present = false;                    // in this call
   };
 
   explicit BatchFollower(BatchOptions options) noexcept : planner_(std::move(options)) {}
@@ -204,8 +209,18 @@ class BatchFollower {
       Slot& slot = slots_[one.slot];
       const auto seen = slot.sequence.follow(one.ids, one.conversation, no_time);
       slot.follows = seen.has_value();
-      if (seen) slot.committed = seen->committed;
       alone = alone && seen && seen->alone;
+      const auto late = std::exchange(slot.late, std::nullopt);
+      if (seen && seen->repeated) {
+        slot.committed = BatchPlanner::did_not_run;
+        if (late) slot.doubted += late->rows;
+        continue;
+      }
+      const std::int64_t doubted = std::exchange(slot.doubted, 0);
+      if (!seen || seen->committed == 0) continue;  // another text: what was charged is lost
+      slot.committed = seen->committed;
+      if (late) planner_.learn_late(*late, slot.committed);
+      planner_.correct(doubted);
     }
     return alone;
   }
@@ -222,6 +237,11 @@ class BatchFollower {
     // With a clock, a missing time says nothing about the engine: a prompt ran too, a request began, or there was a
     // pause.
     planner_.learn({committed_.data(), committed_.size()}, time, time || !now);
+    for (std::size_t i = 0; i < last_.size(); ++i) {
+      Slot& slot = slots_[last_[i]];
+      if (!slot.present) slot.late = planner_.late(i);
+      if (slot.committed == BatchPlanner::did_not_run) slot.doubted += planner_.late(i).rows;
+    }
   }
   void propose(std::span<const FollowedSlot> slots, const DraftBudget& budget) {
     for (const FollowedSlot& one : slots) {

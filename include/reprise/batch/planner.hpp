@@ -86,6 +86,14 @@ class BatchPlanner {
 
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
+  /// The number of tokens for learn() if the rows of an entry did not run.
+  static constexpr std::size_t did_not_run = unlimited;
+
+  /// An entry whose result was unknown when its pass was learned. In the unit of Cost.
+  struct Late {
+    std::int64_t token = 0;  ///< what one more token saves
+    std::int64_t rows = 0;   ///< the loss that its drafted rows were charged
+  };
 
   explicit BatchPlanner(BatchOptions options = {}) noexcept
       : options_(bounded(std::move(options))),
@@ -178,27 +186,52 @@ class BatchPlanner {
   /// for each entry; 0 if the entry failed or was stopped before its first token. `time`: the duration of the pass, if
   /// measured. `as_planned`: false if the pass had other rows than those of the plan, such as those of a prompt, or if
   /// its time is unknown for another reason that lies outside of it. Then nothing is learned of costs, and the missing
-  /// time does not delay the next plain pass. Do not call it for a pass that failed as a whole.
+  /// time does not delay the next plain pass. Nothing is learned from entries that did_not_run, but their drafted rows
+  /// are charged until correct(). Do not call it for a pass that failed as a whole.
   void learn(std::span<const std::size_t> committed, std::optional<std::chrono::nanoseconds> time = {},
              bool as_planned = true) noexcept {
-    ++turn_;
+    const auto left_out = static_cast<std::size_t>(std::ranges::count(committed, did_not_run));
     if (committed.empty() || nodes_.empty()) return losses_.cancel();
+    all_paid_ = paid_;
+    if (committed.size() == left_out) {
+      all_charged_ = losses_.abandon();
+      return;
+    }
+    ++turn_;
     cost_.prepare(plain_);
+    all_charged_ = charge();
+    if (left_out > 0) leave_out(committed);
+    as_planned = as_planned && left_out == 0;
     std::size_t tokens = 0;
-    for (const std::size_t count : committed) tokens += std::clamp<std::size_t>(count, 1, most_committed);
-    const auto sequences = static_cast<std::int64_t>(committed.size());
+    for (const std::size_t count : committed)
+      tokens += count == did_not_run ? 0 : std::clamp<std::size_t>(count, 1, most_committed);
+    const auto sequences = static_cast<std::int64_t>(committed.size() - left_out);
     const std::int64_t took = cost_.extra(paid_) + cost_one;
     throughput_.add(tokens, took * sequences);
     pace_.add(tokens, std::int64_t{cost_one} * sequences);
     // In units of plain passes, each of which gives one token to every sequence.
     const std::int64_t saved = (static_cast<std::int64_t>(tokens) - sequences) * cost_one / sequences;
-    const std::size_t charged = instead_.value_or(paid_);  // a trial is charged as the pass that it replaced
-    const std::int64_t loss =
-        charged == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, charged) + cost_one) - cost_one;
-    losses_.settle(loss - saved, instead_ ? 0 : replay(committed));
+    losses_.settle(all_charged_ - saved, instead_ ? 0 : replay(committed));
     cost_.learn(paid_, time, instead_, as_planned, contexts_);
     last_paid_ = paid_;
   }
+  /// Returns the terms of entry `i` of the plan that was learned last. Call it before the next plan, for an entry that
+  /// learn() counted as 0 or did_not_run.
+  [[nodiscard]] Late late(std::size_t i) const noexcept {
+    if (i >= nodes_.size()) return {};
+    return {.token = cost_one / static_cast<std::int64_t>(std::max<std::size_t>(1, plain_.sequences)),
+            .rows = all_paid_ == 0 ? 0 : all_charged_ * nodes_[i] / static_cast<std::int64_t>(all_paid_)};
+  }
+  /// Learns how many tokens an earlier pass committed for an entry that learn() counted as 0. So sequences may take
+  /// turns: each pass is learned while others are under way.
+  void learn_late(const Late& late, std::size_t committed) noexcept {
+    const std::size_t more = std::clamp<std::size_t>(committed, 1, most_committed) - 1;
+    throughput_.add_late(more);
+    pace_.add_late(more);
+    losses_.correct(static_cast<std::int64_t>(more) * late.token);
+  }
+  /// Takes back a loss that was charged: the rows did not run, as later results of the sequence show.
+  void correct(std::int64_t charged) noexcept { losses_.correct(charged); }
 
   /// Returns the recent throughput: tokens per sequence in the time of one plain pass, in 1/65,536.
   [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
@@ -318,6 +351,22 @@ class BatchPlanner {
             .width = cost_.width(plain_.rows + paid_),
             .cut = why(best, limit)};
   }
+  /// Returns the loss that the drafted rows of the pass are charged, before what they save.
+  [[nodiscard]] std::int64_t charge() const noexcept {
+    const std::size_t charged = instead_.value_or(paid_);  // a trial is charged as the pass that it replaced
+    return charged == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, charged) + cost_one) - cost_one;
+  }
+  /// Removes the entries that did not run from the pass. Their contexts are taken to be the mean.
+  void leave_out(std::span<const std::size_t> committed) noexcept {
+    for (std::size_t i = 0; i < std::min(committed.size(), nodes_.size()); ++i) {
+      if (committed[i] != did_not_run) continue;
+      --plain_.sequences;
+      plain_.rows -= offered_.pending_of(i);
+      contexts_ -= plain_.context;
+      paid_ -= nodes_[i];
+    }
+    cost_.prepare(plain_);
+  }
   /// Returns the loss of a pass with k drafted rows if all are rejected and the replay is the most expensive one.
   [[nodiscard]] std::int64_t worst_loss(std::size_t k) const noexcept {
     if (k == 0) return 0;
@@ -337,6 +386,7 @@ class BatchPlanner {
     std::size_t context = contexts_;
     const std::size_t sequences = std::min({committed.size(), nodes_.size(), offered_.sequences()});
     for (std::size_t i = 0; i < sequences; ++i) {
+      if (committed[i] == did_not_run) continue;
       const std::size_t count = std::min<std::size_t>(committed[i], nodes_[i] + 1);
       context += count;
       const bool rejected = nodes_[i] > 0 && count <= nodes_[i];
@@ -371,6 +421,9 @@ class BatchPlanner {
   detail::LossAccount losses_;
   std::size_t turn_ = 0;
   std::size_t last_paid_ = 0;
+  // Of the last learn(): the drafted rows, those that did not run included, and the loss that they were charged.
+  std::size_t all_paid_ = 0;
+  std::int64_t all_charged_ = 0;
 
   // The last plan.
   PassShape plain_{0, 0, 0};

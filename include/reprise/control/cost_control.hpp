@@ -114,11 +114,14 @@ class CostControl {
     losses_.cancel();
     instead_.reset();
   }
-  /// Counts the chosen pass as lost: it may have run, and its result will never be learned.
-  void abandon() noexcept {
-    losses_.abandon();
+  /// Counts the chosen pass as lost: it may have run, and its result will never be learned. Returns the loss, in the
+  /// unit of Cost.
+  std::int64_t abandon() noexcept {
     instead_.reset();
+    return losses_.abandon();
   }
+  /// Takes back a loss that abandon() has charged: the pass did not run.
+  void correct(std::int64_t loss) noexcept { losses_.correct(loss); }
   /// Returns false if this control is a fork whose next pass runs a replay that a shared loss budget does not allow.
   [[nodiscard]] bool may_fork() const noexcept { return !options_.curve || losses_.covers_replay(); }
   /// Uses `budget` from now on, or the control's own loss budget if `budget` is null; see CostOptions::loss_budget.

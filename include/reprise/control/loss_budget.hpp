@@ -47,7 +47,7 @@ class LossAccount;
 ///    that are cancelled after they ran are not counted.
 ///
 /// A pass whose result nobody reports counts as lost: its reservation becomes debt. It may not have run, so it adds no
-/// leak.
+/// leak. If its result becomes known later, its tokens count in the pass that is committed then.
 ///
 /// Use one budget for each engine and tenant: sessions of one budget affect each other's draft lengths. A draft that
 /// could lose more than 6 plain passes is never sent. Source: the leaky bucket of packet networks (Turner 1986).
@@ -218,10 +218,12 @@ class LossAccount {
   }
   /// Gives back the reservation of the planned pass: the pass will not run.
   void cancel() noexcept { writable().release(std::exchange(planned_, 0)); }
-  /// Charges the reservation of the planned pass: the pass may have run, and its result will never be reported.
-  void abandon() noexcept {
+  /// Charges the reservation of the planned pass: the pass may have run, and its result will never be reported. Returns
+  /// the loss.
+  std::int64_t abandon() noexcept {
     const std::int64_t lost = std::exchange(planned_, 0);
     writable().release(lost, lost);
+    return lost;
   }
 
   /// Replaces the reservation of a committed pass by its loss. `replay`: extra cost of running tokens again in the next
@@ -235,6 +237,8 @@ class LossAccount {
     planned_ = 0;
     writable().add(loss, before - held_);
   }
+  /// Takes back `loss` of an earlier pass, because more of its result is known now.
+  void correct(std::int64_t loss) noexcept { writable().release(0, -loss); }
   /// Ends the sequence: charges the reservations of a pass that was not reported, and of a replay that has not run.
   void close() noexcept {
     writable().release(planned_ + held_, planned_ + held_);

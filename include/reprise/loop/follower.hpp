@@ -31,7 +31,9 @@ namespace reprise::inline v0 {
 ///
 ///  * **The known tokens and more**: a pass committed them. The first draft.size() + 1 new tokens are the picks of the
 ///    pass; tokens after those that the picks commit are appended, as by Session::append().
-///  * **The known tokens alone**: nothing was committed; the last draft is void.
+///  * **The known tokens alone**: nothing was committed; the last draft is void. Its pass seems not to have run, so it
+///    counts as lost only until a later pass of the sequence shows tokens. A request that ended after one pass, and
+///    another with the same ids, look like that too: call forget() between them.
 ///  * **Other tokens**: a new sequence. Nothing of the text before it is left, not even as evidence, because the slot
 ///    may belong to another user's request now.
 ///  * **Other tokens of the same conversation**: the end was removed (Session::truncate()), or the text was replaced

@@ -350,10 +350,19 @@ class Throughput {
     constexpr std::size_t many = 1 << 20;
     tokens_ += static_cast<std::int64_t>(std::min(tokens, many)) * rate_one - tokens_ / memory;
     cost_ += cost - cost_ / memory;
-    rate_ = std::max(rate_one, UnitScale::divide(tokens_, std::max<std::int64_t>(cost_, 1)));
+    update();
+  }
+  /// Adds tokens of an earlier pass.
+  void add_late(std::size_t tokens) noexcept {
+    tokens_ += static_cast<std::int64_t>(tokens) * rate_one;
+    update();
   }
 
  private:
+  void update() noexcept {
+    rate_ = std::max(rate_one, UnitScale::divide(tokens_, std::max<std::int64_t>(cost_, 1)));
+  }
+
   std::int64_t tokens_ = 13 * rate_one;
   std::int64_t cost_ = 10 * std::int64_t{cost_one};
   Rate rate_ = 13 * rate_one / 10;

@@ -25,6 +25,7 @@ class FollowedSequence {
   struct Seen {
     std::size_t committed = 0;  ///< tokens of the planned pass; 0 if there was none, or if no id shows its result
     bool alone = false;         ///< passes alone can have run: nothing was begun, appended, removed or replaced
+    bool repeated = false;      ///< the ids are those of the last call, so its pass seems not to have run
   };
 
   FollowedSequence() : FollowedSequence(S()) {}
@@ -73,10 +74,16 @@ class FollowedSequence {
   [[nodiscard]] const S& session() const noexcept { return session_; }
 
  private:
+  static constexpr bool correctable = requires(S & session, std::int64_t loss) {
+    loss += session.control().abandon();
+    session.control().correct(loss);
+  };
+
   Result<Seen> begin(TokenSpan ids, std::optional<std::uint64_t> conversation) {
     const Statistics counts = session_.statistics();
     if (auto begun = session_.begin(ids, session_.capabilities()); !begun) return begun.error();
     earlier_ += counts;
+    doubted_ = 0;
     conversation_ = conversation;
     known_ = true;
     return Seen{};
@@ -84,7 +91,8 @@ class FollowedSequence {
   /// Commits the tokens of the pass, and appends the rest of `fresh`.
   template <class TimeOf>
   Result<Seen> extend(const std::optional<Pass>& pass, TokenSpan fresh, TimeOf&& time_of) {
-    Seen seen{.committed = 0, .alone = true};
+    Seen seen{.committed = 0, .alone = true, .repeated = fresh.empty()};
+    if (pass && fresh.empty()) repeat(pass->ticket);
     if (pass && !fresh.empty()) {
       const auto decision = session_.resolve(pass->ticket, fresh.first(std::min(fresh.size(), pass->drafted + 1)));
       if (!decision) return decision.error();
@@ -93,6 +101,7 @@ class FollowedSequence {
       if (auto done = session_.commit(pass->ticket, one_pass ? time_of(pass->batch.size()) : std::nullopt); !done)
         return done.error();
       fresh = fresh.subspan(seen.committed);
+      if constexpr (correctable) session_.control().correct(std::exchange(doubted_, 0));
     }
     if (fresh.empty()) return seen;
     const Statistics counts = session_.statistics();  // append() begins to count anew
@@ -101,8 +110,15 @@ class FollowedSequence {
     seen.alone = false;
     return seen;
   }
+  /// Ends a pass that seems not to have run. It counts as lost until a later pass of the sequence shows tokens: it may
+  /// have run for a request that ended, if the next request has the same ids.
+  void repeat(Ticket ticket) {
+    if constexpr (correctable) doubted_ += session_.control().abandon();
+    static_cast<void>(session_.cancel(ticket));
+  }
   template <class T>
-  static Result<Seen> changed(const Result<T>& result) {
+  Result<Seen> changed(const Result<T>& result) {
+    doubted_ = 0;
     if (!result) return result.error();
     return Seen{};
   }
@@ -112,6 +128,7 @@ class FollowedSequence {
   std::optional<Pass> pass_;
   std::optional<std::uint64_t> conversation_;
   Statistics earlier_;
+  std::int64_t doubted_ = 0;  // the loss of passes that seem not to have run
 };
 
 }  // namespace reprise::detail

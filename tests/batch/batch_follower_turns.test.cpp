@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slots that are not in every call: turns of groups, random absence, long pauses, and calls that are repeated before
+// their pass. Their drafts must be as long as with every slot in each call.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reprise/batch/batch_follower.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::testing {
+namespace {
+
+constexpr std::size_t slots = 8;
+
+/// Token `at` of the text of a slot. It has a period of 400 with a few other tokens, so most drafts are long and right.
+Token token_of(std::size_t slot, std::size_t at) {
+  const std::size_t place = at % 400;
+  std::uint32_t hash = static_cast<std::uint32_t>(place * 2654435761U + slot * 97U);
+  if (at >= 400 && at % 61 == 0) hash += static_cast<std::uint32_t>(at / 61) * 7919U;
+  return static_cast<Token>((hash >> 8) % 5000);
+}
+
+/// What happens in a call.
+struct Schedule {
+  std::string name;
+  std::function<bool(std::size_t slot, std::size_t call, Random&)> takes_part;
+  std::function<bool(Random&)> repeats = [](Random&) { return false; };  // the engine asks again, without a pass
+};
+
+/// An engine with a clock. A slot takes part until it has `wanted` tokens.
+struct Engine {
+  BatchFollower<NgramDrafter<>> follower;
+  bool timed = false;
+  std::vector<std::vector<Token>> ids{slots};
+  std::chrono::nanoseconds now{1'000'000};
+  std::size_t rows = 0;  // slots, summed over passes
+  std::size_t tokens = 0;
+
+  explicit Engine(const BatchOptions& options, bool with_clock)
+      : follower(BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(), options).value()), timed(with_clock) {
+    for (std::size_t slot = 0; slot < slots; ++slot)
+      for (std::size_t i = 0; i < 400; ++i) ids[slot].push_back(token_of(slot, i));
+  }
+  std::span<const TokenSpan> ask(const std::vector<FollowedSlot>& call) {
+    return follower.draft(call, timed ? std::optional(now) : std::nullopt).value();
+  }
+  void pass(const std::vector<FollowedSlot>& call, std::span<const TokenSpan> drafts) {
+    std::size_t drafted = 0;
+    for (std::size_t i = 0; i < call.size(); ++i) {
+      std::vector<Token>& text = ids[call[i].slot];
+      const std::vector<Token> draft(drafts[i].begin(), drafts[i].end());
+      drafted += draft.size();
+      for (std::size_t k = 0;; ++k) {
+        text.push_back(token_of(call[i].slot, text.size()));
+        ++tokens;
+        if (k == draft.size() || draft[k] != text.back()) break;
+      }
+      ++rows;
+    }
+    // A drafted row costs 2% of a pass.
+    now += std::chrono::microseconds(10'000 + 200 * drafted);
+  }
+};
+
+double tokens_a_pass(const Schedule& schedule, const BatchOptions& options, bool timed) {
+  constexpr std::size_t wanted = 2400;
+  Engine engine(options, timed);
+  Random random(1);
+  for (std::size_t turn = 0; turn < 100'000; ++turn) {
+    std::vector<FollowedSlot> call;
+    bool left = false;
+    for (std::size_t slot = 0; slot < slots; ++slot) {
+      if (engine.ids[slot].size() >= wanted) continue;
+      left = true;
+      if (schedule.takes_part(slot, turn, random)) call.push_back({.slot = slot, .ids = engine.ids[slot], .most = 16});
+    }
+    if (!left) break;
+    if (call.empty()) continue;
+    auto drafts = engine.ask(call);
+    while (schedule.repeats(random)) drafts = engine.ask(call);
+    engine.pass(call, drafts);
+  }
+  return static_cast<double>(engine.tokens) / static_cast<double>(engine.rows);
+}
+
+std::vector<Schedule> schedules() {
+  const auto all = [](std::size_t, std::size_t, Random&) { return true; };
+  const auto groups = [](std::size_t count) {
+    return [count](std::size_t slot, std::size_t call, Random&) { return slot % count == call % count; };
+  };
+  return {{"turns of 2", groups(2)},
+          {"turns of 3", groups(3)},
+          {"turns of 4", groups(4)},
+          {"turns of 8", groups(8)},
+          {"half of them absent", [](std::size_t, std::size_t, Random& random) { return random.below(2) == 0; }},
+          {"a pause of 1,000 calls",
+           [](std::size_t slot, std::size_t call, Random&) { return slot != 3 || call < 20 || call >= 1020; }},
+          {"repeated calls", all, [](Random& random) { return random.below(3) == 0; }},
+          {"turns of 2, repeated calls", groups(2), [](Random& random) { return random.below(3) == 0; }}};
+}
+
+TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCallIfTheCostIsKnown) {
+  BatchOptions options;
+  options.curve = CostCurve::linear(0.02);
+  const double all = tokens_a_pass({"all", [](auto...) { return true; }}, options, false);
+  EXPECT_GT(all, 8.0);
+  for (const Schedule& schedule : schedules())
+    EXPECT_GE(tokens_a_pass(schedule, options, false), 0.95 * all) << schedule.name;
+}
+
+TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCallIfTheCostIsLearned) {
+  const double all = tokens_a_pass({"all", [](auto...) { return true; }}, {}, true);
+  EXPECT_GT(all, 8.0);
+  for (const Schedule& schedule : schedules()) EXPECT_GE(tokens_a_pass(schedule, {}, true), 0.9 * all) << schedule.name;
+}
+
+}  // namespace
+}  // namespace reprise::testing
