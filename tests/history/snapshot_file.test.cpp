@@ -5,6 +5,8 @@
 
 #if !defined(_WIN32)  // the tests cause faults with POSIX calls
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,6 +75,68 @@ void expect_error(const Result<void>& result, ErrorCode code, std::uint64_t valu
   EXPECT_GE(result.error().message.size(), 20U);
 }
 
+/// The real calls, with a hook before each, and with fewer bytes per call.
+struct FaultyCalls {
+  /// Called before each call with its name. A result other than 0 is returned as the error of that call.
+  std::function<int(std::string_view)> before = [](std::string_view) { return 0; };
+  std::size_t most = unlimited;
+  bool syncs = true;
+
+  static bool interrupted(int error) { return FileCalls::interrupted(error); }
+  static std::uint64_t process() { return FileCalls::process(); }
+  static std::uint64_t most_bytes() { return FileCalls::most_bytes(); }
+  int look(const char* path, FileKind& kind) {
+    const int error = before("look");
+    return error != 0 ? error : FileCalls::look(path, kind);
+  }
+  int measure(int file, FileKind& kind, std::uint64_t& bytes) {
+    const int error = before("measure");
+    return error != 0 ? error : FileCalls::measure(file, kind, bytes);
+  }
+  int create(const char* path, int& file) {
+    const int error = before("create");
+    return error != 0 ? error : FileCalls::create(path, file);
+  }
+  int open(const char* path, int& file) {
+    const int error = before("open");
+    return error != 0 ? error : FileCalls::open(path, file);
+  }
+  int write(int file, std::span<const std::byte> bytes, std::size_t& count) {
+    const int error = before("write");
+    return error != 0 ? error : FileCalls::write(file, bytes.first(std::min(bytes.size(), most)), count);
+  }
+  int read(int file, std::span<std::byte> bytes, std::size_t& count) {
+    const int error = before("read");
+    return error != 0 ? error : FileCalls::read(file, bytes.first(std::min(bytes.size(), most)), count);
+  }
+  int sync(int file) {
+    const int error = before("sync");
+    return error != 0 || !syncs ? error : FileCalls::sync(file);
+  }
+  /// Closes the file even if it returns an error, as Linux does.
+  int close(int file) {
+    const int error = before("close");
+    const int closed = FileCalls::close(file);
+    return error != 0 ? error : closed;
+  }
+  int replace(const char* from, const char* to) {
+    const int error = before("replace");
+    return error != 0 ? error : FileCalls::replace(from, to);
+  }
+  int remove(const char* path) {
+    const int error = before("remove");
+    return error != 0 ? error : FileCalls::remove(path);
+  }
+  int open_folder(const char* path, int& folder) {
+    const int error = before("open_folder");
+    return error != 0 ? error : FileCalls::open_folder(path, folder);
+  }
+  int sync_folder(int folder) {
+    const int error = before("sync_folder");
+    return error != 0 || !syncs ? error : FileCalls::sync_folder(folder);
+  }
+};
+
 TEST_F(SnapshotFile, ComesBack) {
   for (const std::size_t size : {0U, 1U, 4095U, 4096U, 1'000'000U}) {
     const Bytes bytes(size, std::byte{0x5a});
@@ -87,6 +151,66 @@ TEST_F(SnapshotFile, IsForItsOwnerOnly) {
   struct stat status = {};
   ASSERT_EQ(::stat((folder_ / "a").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
+
+  // Nothing of an old file stays: neither its mode nor its owner, if the test may give it another one.
+  ASSERT_EQ(::chmod((folder_ / "a").c_str(), 0666), 0);
+  static_cast<void>(::chown((folder_ / "a").c_str(), 65534, 65534));
+  const int old = ::open((folder_ / "a").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("new secret")));
+  ASSERT_EQ(::stat((folder_ / "a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+  EXPECT_EQ(status.st_uid, ::geteuid());
+  ASSERT_EQ(::fstat(old, &status), 0);
+  EXPECT_EQ(status.st_size, 6) << "a reader of the old file sees nothing new";
+  ::close(old);
+}
+
+TEST_F(SnapshotFile, IsForItsOwnerOnlyFromItsCreationOn) {
+  const auto before = ::umask(0);
+  std::size_t seen = 0;
+  FaultyCalls calls;
+  calls.most = 2;
+  calls.before = [&](std::string_view name) {
+    if (name == "create" || name == "look" || name == "open_folder") return 0;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      struct stat status = {};
+      EXPECT_EQ(::stat(entry.path().c_str(), &status), 0);
+      EXPECT_EQ(status.st_mode & 0777U, 0600U) << entry.path() << " before " << name;
+      ++seen;
+    }
+    return 0;
+  };
+  EXPECT_TRUE(detail::save_file(calls, folder_ / "a", bytes_of("secret")));
+  ::umask(before);
+  EXPECT_EQ(seen, 8U) << "before each call after the creation";
+}
+
+TEST_F(SnapshotFile, IsNotWrittenThroughALinkWithTheNameOfTheNewFile) {
+  ASSERT_TRUE(save_file(folder_ / "victim", bytes_of("precious")));
+  const std::string planted = "a." + std::to_string(::getpid()) + "-0.tmp";
+  fs::create_symlink(folder_ / "victim", folder_ / planted.c_str());
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("secret")));
+  EXPECT_EQ(loaded(folder_ / "victim"), bytes_of("precious"));
+  EXPECT_EQ(loaded(folder_ / "a"), bytes_of("secret"));
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder_ / "a")));
+}
+
+TEST_F(SnapshotFile, AboveTheLimitForFilesIsRefusedWithoutASignal) {
+  ASSERT_TRUE(save_file(folder_ / "a", bytes_of("old")));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_DFL);  // which would end the process, and leave the new file
+    const rlimit limit = {1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto saved = save_file(folder_ / "a", Bytes(1001, std::byte{'T'}));
+    const bool refused = !saved && saved.error().value == EFBIG;
+    ::_exit(refused && save_file(folder_ / "b", Bytes(1000, std::byte{'T'})) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(loaded(folder_ / "a"), bytes_of("old"));
+  EXPECT_EQ(files(), (std::set<std::string>{"a", "b"}));
 }
 
 TEST_F(SnapshotFile, MayBeNamedFromTheCurrentFolder) {
@@ -204,67 +328,6 @@ TEST_F(SnapshotFile, SavedByManyThreadsIsOneOfTheirs) {
 
 // Faults, one call at a time.
 
-/// The real calls, with a hook before each, and with fewer bytes per call.
-struct FaultyCalls {
-  /// Called before each call with its name. A result other than 0 is returned as the error of that call.
-  std::function<int(std::string_view)> before = [](std::string_view) { return 0; };
-  std::size_t most = unlimited;
-  bool syncs = true;
-
-  static bool interrupted(int error) { return FileCalls::interrupted(error); }
-  static std::uint64_t process() { return FileCalls::process(); }
-  int look(const char* path, FileKind& kind) {
-    const int error = before("look");
-    return error != 0 ? error : FileCalls::look(path, kind);
-  }
-  int measure(int file, FileKind& kind, std::uint64_t& bytes) {
-    const int error = before("measure");
-    return error != 0 ? error : FileCalls::measure(file, kind, bytes);
-  }
-  int create(const char* path, int& file) {
-    const int error = before("create");
-    return error != 0 ? error : FileCalls::create(path, file);
-  }
-  int open(const char* path, int& file) {
-    const int error = before("open");
-    return error != 0 ? error : FileCalls::open(path, file);
-  }
-  int write(int file, std::span<const std::byte> bytes, std::size_t& count) {
-    const int error = before("write");
-    return error != 0 ? error : FileCalls::write(file, bytes.first(std::min(bytes.size(), most)), count);
-  }
-  int read(int file, std::span<std::byte> bytes, std::size_t& count) {
-    const int error = before("read");
-    return error != 0 ? error : FileCalls::read(file, bytes.first(std::min(bytes.size(), most)), count);
-  }
-  int sync(int file) {
-    const int error = before("sync");
-    return error != 0 || !syncs ? error : FileCalls::sync(file);
-  }
-  /// Closes the file even if it returns an error, as Linux does.
-  int close(int file) {
-    const int error = before("close");
-    const int closed = FileCalls::close(file);
-    return error != 0 ? error : closed;
-  }
-  int replace(const char* from, const char* to) {
-    const int error = before("replace");
-    return error != 0 ? error : FileCalls::replace(from, to);
-  }
-  int remove(const char* path) {
-    const int error = before("remove");
-    return error != 0 ? error : FileCalls::remove(path);
-  }
-  int open_folder(const char* path, int& folder) {
-    const int error = before("open_folder");
-    return error != 0 ? error : FileCalls::open_folder(path, folder);
-  }
-  int sync_folder(int folder) {
-    const int error = before("sync_folder");
-    return error != 0 || !syncs ? error : FileCalls::sync_folder(folder);
-  }
-};
-
 using Names = std::vector<std::string>;
 
 TEST_F(FaultySave, CallsInTheOnlyOrderThatSurvivesAPowerCut) {
@@ -339,6 +402,8 @@ TEST_F(FaultySave, AFullDiskAndAFileSystemThatIsOnlyReadAreSaid) {
     return detail::save_file(calls, folder_ / "a", bytes_of("new")).error().message;
   };
   EXPECT_NE(message("write", ENOSPC).find("disk is full"), std::string_view::npos);
+  EXPECT_NE(message("write", EDQUOT).find("quota"), std::string_view::npos);
+  EXPECT_NE(message("close", EDQUOT).find("quota"), std::string_view::npos);
   EXPECT_NE(message("sync", ENOSPC).find("disk is full"), std::string_view::npos);
   EXPECT_NE(message("create", EROFS).find("read-only"), std::string_view::npos);
   EXPECT_NE(message("create", EEXIST).find("*.tmp"), std::string_view::npos);

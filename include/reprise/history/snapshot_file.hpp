@@ -41,7 +41,10 @@ inline Error file_error(int error, std::string_view otherwise) noexcept {
       case EROFS:
         return "the file system is read-only: choose another folder";
       case ENOSPC:
-        return "the disk is full: free some space";
+#if defined(EDQUOT)
+      case EDQUOT:
+#endif
+        return "the disk is full, or your quota of it is used up: free some space";
       case EFBIG:
         return "the file would be larger than the system allows: save fewer bytes, or to another file system";
       case ENOMEM:
@@ -189,6 +192,7 @@ Result<void> save_file(Calls& calls, const std::filesystem::path& path, std::spa
   if (const int error = calls.look(path.c_str(), kind))
     return file_error(error, "the file cannot be examined: check the folders in its path");
   if (kind == FileKind::other) return not_a_regular_file();
+  if (bytes.size() > calls.most_bytes()) return file_error(EFBIG, {});
   // Opens the folder before anything is written, because a folder that cannot be opened cannot be synced at the end.
   const std::size_t folder_length = name.rfind(PathChar{'/'}) + 1;
   Buffer<PathChar> folder_name;
@@ -261,7 +265,8 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 
 /// Saves `bytes` as a file, all or nothing. A reader of `path` finds either the old file or the new one, even after a
 /// crash. The bytes are written to a new file in the same folder. This file is synced and replaces the old one, and
-/// then the folder is synced. Only the owner of the new file may read it. On Windows, the permissions of the folder
+/// then the folder is synced. Only the owner of the new file may read it, from its creation on; the owner is the user
+/// of this process, whatever the owner and the permissions of the old file. On Windows, the permissions of the folder
 /// apply instead.
 ///
 /// On any error the old file is unchanged and the new one is removed, with one exception. If only the last sync fails,

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <span>
 
 #if defined(_WIN32)
@@ -18,6 +19,7 @@ extern "C" __declspec(dllimport) int __stdcall MoveFileExW(const wchar_t*, const
 extern "C" __declspec(dllimport) unsigned long __stdcall GetLastError();
 #else
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -34,6 +36,7 @@ struct FileCalls {
 #if defined(_WIN32)
   static bool interrupted(int /*error*/) noexcept { return false; }
   static auto process() noexcept { return static_cast<std::uint64_t>(_getpid()); }
+  static std::uint64_t most_bytes() noexcept { return std::numeric_limits<std::uint64_t>::max(); }
   /// Writes the kind of the file at `path` to `kind`; a link counts as the file that it points to.
   static int look(const PathChar* path, FileKind& kind) noexcept {
     struct _stat64 status = {};
@@ -94,6 +97,13 @@ struct FileCalls {
 #else
   static bool interrupted(int error) noexcept { return error == EINTR; }
   static auto process() noexcept { return static_cast<std::uint64_t>(::getpid()); }
+  /// Returns the size up to which this process may write a file (ulimit -f). A write beyond it would end the process by
+  /// a signal.
+  static std::uint64_t most_bytes() noexcept {
+    rlimit limit = {};
+    const bool limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return limited ? static_cast<std::uint64_t>(limit.rlim_cur) : std::numeric_limits<std::uint64_t>::max();
+  }
   /// Writes the kind of the file at `path` to `kind`; a link is neither missing nor regular.
   static int look(const PathChar* path, FileKind& kind) noexcept {
     struct stat status = {};
@@ -107,7 +117,7 @@ struct FileCalls {
   }
   /// Creates a file that only its owner may read, because snapshots hold users' text.
   static int create(const PathChar* path, int& file) noexcept {
-    file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     return file >= 0 ? 0 : errno;
   }
   /// Opens a file for reading. Does not block if it is a pipe without a writer.
