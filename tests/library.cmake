@@ -220,8 +220,16 @@ reprise_add_tests(
 
 # The C interface: its functions, and its binary interface.
 if(REPRISE_BUILD_C)
-  reprise_add_tests(library reprise-c-tests c/c_calls.test.cpp c/c_interface.test.cpp)
+  reprise_add_tests(
+    library
+    reprise-c-tests
+    c/c_calls.test.cpp
+    c/c_interface.test.cpp
+    llama_server/server_files.test.cpp
+    ${PROJECT_SOURCE_DIR}/examples/llama_server/private_files.cpp
+  )
   target_link_libraries(reprise-c-tests PRIVATE reprise::c)
+  target_include_directories(reprise-c-tests PRIVATE ${PROJECT_SOURCE_DIR}/examples/llama_server)
   set(c_allocation_test c/c_interface.allocation.test.cpp)
 
   # The names are listed as on ELF systems.

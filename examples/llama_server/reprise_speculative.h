@@ -9,18 +9,19 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
+
+#include "private_files.h"
 
 struct common_speculative_impl_reprise : public common_speculative_impl {
   static constexpr int32_t longest = 63;  // drafted tokens of a slot
 
-  common_speculative_impl_reprise(const common_params_speculative& params, uint32_t n_seq)
-      : common_speculative_impl(COMMON_SPECULATIVE_TYPE_REPRISE, n_seq, longest),
+  common_speculative_impl_reprise(const common_params_speculative& params, uint32_t sequences)
+      : common_speculative_impl(COMMON_SPECULATIVE_TYPE_REPRISE, sequences, longest),
         vocab(llama_model_get_vocab(llama_get_model(params.draft.ctx_tgt))),
         path(params.reprise_history),
         slots(n_seq),
@@ -88,7 +89,7 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
   void accept(llama_seq_id seq_id, uint16_t n_accepted, bool is_other) override {
     slot& mine = slots[static_cast<uint32_t>(seq_id)];
     const size_t accepted = is_other ? 0 : std::min<size_t>(n_accepted, mine.draft.size());
-    mine.ids.insert(mine.ids.end(), mine.draft.begin(), mine.draft.begin() + accepted);
+    mine.ids.insert(mine.ids.end(), mine.draft.data(), mine.draft.data() + accepted);
     mine.draft.clear();
   }
 
@@ -119,8 +120,9 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
       reprise_slot last{ended, mine.ids.data(), mine.ids.size(), 0, 0, nullptr, 0};
       reprise_batch_draft(batch, &last, 1, 0);
     }
-    const auto end = mine.ids.begin() + std::min(mine.ids.size(), mine.stored.size());
-    const size_t same = std::mismatch(mine.ids.begin(), end, mine.stored.begin()).first - mine.ids.begin();
+    const size_t both = std::min(mine.ids.size(), mine.stored.size());
+    size_t same = 0;
+    while (same < both && mine.ids[same] == mine.stored[same]) ++same;
     const size_t prompt = std::min(mine.prompt, mine.ids.size());
     reprise_history_learn_from_batch(history, batch, ended);
     reprise_history_add(history, ++names, mine.ids.data() + same, mine.ids.size() - same,
@@ -133,10 +135,11 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
 
   // The history is in the file `path`, its key in `path`.key, and the costs of passes of n sequences in `path`.n.
   std::string costs_of(uint32_t sequences) const { return path + "." + std::to_string(sequences); }
-  uint64_t history_key() const {
+  uint64_t history_key() {
     uint64_t key = secret();
     if (path.empty()) return key;
-    const std::string bytes = read(path + ".key");
+    std::string bytes;
+    if (is_link() || !read(path + ".key", bytes)) return keep_nothing(), key;
     if (bytes.size() != sizeof(key)) {
       write(path + ".key", std::string(reinterpret_cast<const char*>(&key), sizeof(key)));
     } else {
@@ -145,15 +148,18 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     return key;
   }
   void load() {
-    if (path.empty() || !std::filesystem::exists(path)) return;
-    const std::string bytes = read(path);
+    if (path.empty()) return;
+    std::string bytes;
+    if (!read(path, bytes)) return keep_nothing();
+    if (bytes.empty()) return;
     if (reprise_history_load(history, tokenizer(), bytes.data(), bytes.size()) != REPRISE_OK) {
-      SPC_WRN("reprise: %s: %s; nothing is kept there\n", path.c_str(), reprise_history_error(history)->message);
-      return path.clear();
+      SPC_WRN("reprise: %s: %s\n", path.c_str(), reprise_history_error(history)->message);
+      return keep_nothing();
     }
     for (uint32_t n = 1; n <= n_seq; n *= 2) {
-      const std::string costs = read(costs_of(n));
-      if (!costs.empty() && reprise_batch_load_costs(batch, n, model, costs.data(), costs.size()) != REPRISE_OK)
+      std::string costs;
+      if (read(costs_of(n), costs) && !costs.empty() &&
+          reprise_batch_load_costs(batch, n, model, costs.data(), costs.size()) != REPRISE_OK)
         SPC_WRN("reprise: %s: %s; costs are learned anew\n", costs_of(n).c_str(), reprise_batch_error(batch)->message);
     }
   }
@@ -183,21 +189,27 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
       }
     return hash;
   }
-  static std::string read(const std::string& name) {
-    std::ifstream file(name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+  // The file may be somebody's, so it stays as it is.
+  void keep_nothing() {
+    SPC_WRN("reprise: nothing is kept in %s\n", path.c_str());
+    path.clear();
   }
-  // The old file stays if the new one cannot be written. Texts of clients are for the owner alone.
-  static void write(const std::string& name, const std::string& bytes) {
-    using std::filesystem::perms;
-    const std::string next = name + ".new";
+  // A link is never replaced, so the text would be lost at the end.
+  bool is_link() const {
     std::error_code failed;
-    std::ofstream file(next, std::ios::binary);
-    std::filesystem::permissions(next, perms::owner_read | perms::owner_write, failed);
-    const bool written = !bytes.empty() && (file << bytes).flush();
-    file.close();
-    if (written) std::filesystem::rename(next, name, failed);
-    if (!written || failed) SPC_WRN("reprise: %s cannot be written\n", name.c_str());
+    if (!std::filesystem::is_symlink(path, failed)) return false;
+    SPC_WRN("reprise: %s is a link: give the path of the file itself\n", path.c_str());
+    return true;
+  }
+  static bool read(const std::string& name, std::string& bytes) {
+    const std::string fault = reprise_server::load_private_file(name, bytes);
+    if (!fault.empty()) SPC_WRN("reprise: %s: %s\n", name.c_str(), fault.c_str());
+    return fault.empty();
+  }
+  static void write(const std::string& name, const std::string& bytes) {
+    const std::string fault =
+        bytes.empty() ? "there is no memory for its bytes" : reprise_server::save_private_file(name, bytes);
+    if (!fault.empty()) SPC_WRN("reprise: %s cannot be written: %s\n", name.c_str(), fault.c_str());
   }
 
   const llama_vocab* vocab;
