@@ -17,6 +17,7 @@ reprise_add_layer_tests(
   datastore
   draft
   draft_push
+  draft_stops
   fixed_log
   fixed_point
   limits
@@ -139,6 +140,7 @@ reprise_add_layer_tests(
   session
   session_checkpoints
   session_rebase
+  session_stops
   session_trees
   settings
 )

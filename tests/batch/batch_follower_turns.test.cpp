@@ -124,5 +124,35 @@ TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCallIfTheCostIsLearned) {
   for (const Schedule& schedule : schedules()) EXPECT_GE(tokens_a_pass(schedule, {}, true), 0.9 * all) << schedule.name;
 }
 
+TEST(BatchFollowerTurns, OnlyTheDraftedTokensThatHaveRunCount) {
+  for (const std::size_t ran : {0U, 2U}) {
+    BatchOptions options;
+    options.curve = CostCurve::linear(0.02);
+    Engine engine(options, false);
+    std::size_t run = 0;
+    for (int pass = 0; pass < 50; ++pass) {
+      std::vector<FollowedSlot> call;
+      for (std::size_t slot = 0; slot < slots; ++slot)
+        if (slot % 2 == static_cast<std::size_t>(pass) % 2) call.push_back({.slot = slot, .ids = engine.ids[slot]});
+      std::vector<TokenSpan> drafts;
+      for (const TokenSpan draft : engine.ask(call)) drafts.push_back(draft.first(std::min(ran, draft.size())));
+      for (std::size_t i = 0; i < call.size(); ++i) {
+        EXPECT_TRUE(engine.follower.verified(call[i].slot, ran));
+        run += drafts[i].size();
+      }
+      engine.pass(call, drafts);
+    }
+    std::vector<FollowedSlot> all;
+    for (std::size_t slot = 0; slot < slots; ++slot) all.push_back({.slot = slot, .ids = engine.ids[slot]});
+    static_cast<void>(engine.ask(all));
+    Statistics counts;
+    for (std::size_t slot = 0; slot < slots; ++slot) counts += engine.follower.statistics(slot);
+    EXPECT_EQ(counts.drafted, run) << ran;
+    EXPECT_EQ(counts.accepted, engine.tokens - engine.rows) << ran;
+    EXPECT_LE(engine.follower.planner().loss_budget().debt(), LossBudget::burst / 2) << ran;
+  }
+  EXPECT_EQ(BatchFollower<NgramDrafter<>>::make(1).value().verified(1, 0).error().code, ErrorCode::invalid_argument);
+}
+
 }  // namespace
 }  // namespace reprise::testing

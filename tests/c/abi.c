@@ -64,6 +64,7 @@ static void print_options(void) {
   MEMBER(reprise_options, saved_costs);
   MEMBER(reprise_options, saved_costs_size);
   MEMBER(reprise_options, engine);
+  MEMBER(reprise_options, vocabulary);
 }
 
 static void print_rounds(void) {

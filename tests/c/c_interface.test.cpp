@@ -3,6 +3,7 @@
 // c_calls.test.cpp compares all functions with the C++ classes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -229,6 +230,63 @@ TEST_F(CInterfaceErrors, ASlotDraftsWithTheHistoryThatItIsAssigned) {
   EXPECT_FALSE(knows_past(0));
 }
 
+/// 1 to 6 again and again, then 1 to 3.
+Tokens repeating() {
+  Tokens ids;
+  for (std::int32_t i = 0; i < 63; ++i) ids.push_back(1 + i % 6);
+  return ids;
+}
+
+TEST_F(CInterfaceErrors, NothingIsDraftedAfterTheEndsOfAFollowerAndOfASlot) {
+  const Tokens repeated = repeating();
+  const Tokens ends = {4};
+  const auto follow = [&] {
+    const reprise_token* draft = nullptr;
+    std::size_t count = 0;
+    EXPECT_EQ(reprise_follower_draft(follower, repeated.data(), repeated.size(), 9, 0, 0, &draft, &count), REPRISE_OK);
+    return Tokens(draft, draft + count);
+  };
+  EXPECT_GT(follow().size(), 1U);
+  EXPECT_EQ(reprise_follower_stop_at(follower, nullptr, 1), REPRISE_INVALID_ARGUMENT);
+  ASSERT_EQ(reprise_follower_stop_at(follower, ends.data(), 1), REPRISE_OK);
+  EXPECT_EQ(follow(), (Tokens{4}));
+  ASSERT_EQ(reprise_follower_stop_at(follower, nullptr, 0), REPRISE_OK);
+  EXPECT_GT(follow().size(), 1U);
+
+  EXPECT_EQ(reprise_batch_stop_at(batch, 2, ends.data(), 1), REPRISE_INVALID_ARGUMENT);
+  ASSERT_EQ(reprise_batch_stop_at(batch, 1, ends.data(), 1), REPRISE_OK);
+  EXPECT_EQ(drafted(batch, 1, repeated), (Tokens{4}));
+  EXPECT_GT(drafted(batch, 0, repeated).size(), 1U);
+}
+
+TEST_F(CInterfaceErrors, PlaceholdersOutsideTheVocabularyAreNotDrafted) {
+  const Tokens images = {1, 2, 70, 70, 1, 2, -1, 1, 2};
+  for (const std::size_t vocabulary : {std::size_t{0}, std::size_t{70}}) {
+    auto options = sized<reprise_options>();
+    options.vocabulary = vocabulary;
+    reprise_batch* known = nullptr;
+    ASSERT_EQ(reprise_batch_create(&options, 1, &known, nullptr), REPRISE_OK);
+    const Tokens draft = drafted(known, 0, images);
+    EXPECT_EQ(std::count(draft.begin(), draft.end(), 70) > 0, vocabulary == 0);
+    EXPECT_EQ(std::count(draft.begin(), draft.end(), -1), 0);
+    reprise_batch_destroy(known);
+  }
+}
+
+TEST_F(CInterfaceErrors, TheEngineSaysHowManyDraftedTokensItHasRun) {
+  Tokens ids = repeating();
+  ASSERT_GT(drafted(batch, 0, ids).size(), 1U);
+  EXPECT_EQ(reprise_batch_verified(batch, 2, 1), REPRISE_INVALID_ARGUMENT);
+  ASSERT_EQ(reprise_batch_verified(batch, 0, 1), REPRISE_OK);
+  ids.insert(ids.end(), {4, 5});  // one accepted, and the target's own token, which the draft had too
+  static_cast<void>(drafted(batch, 0, ids));
+  std::string counts(4096, 0);
+  std::size_t needed = 0;
+  ASSERT_EQ(reprise_batch_statistics(batch, 0, counts.data(), counts.size(), &needed), REPRISE_OK);
+  EXPECT_NE(counts.find("\"drafted\": 1,"), std::string::npos) << counts;
+  EXPECT_NE(counts.find("\"accepted\": 1,"), std::string::npos) << counts;
+}
+
 TEST_F(CInterfaceErrors, ABatchDraftsUpTo63TokensUnlessTheOptionsSayAnotherNumber) {
   auto options = sized<reprise_options>();
   reprise_curve* curve = nullptr;
@@ -328,12 +386,16 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
       reprise_history_load(nullptr, 1, nullptr, 0),
       reprise_follower_draft(nullptr, text.data(), 4, 9, 0, 0, &draft, &drafted),
       reprise_follower_forget(nullptr),
+      reprise_follower_verified(nullptr, 0),
+      reprise_follower_stop_at(nullptr, text.data(), 1),
       reprise_follower_statistics(nullptr, nullptr, 0, &needed),
       reprise_follower_save_costs(nullptr, "engine", nullptr, 0, &needed),
       reprise_batch_draft(nullptr, nullptr, 0, 0),
       reprise_batch_ran(nullptr, 1),
       reprise_batch_report_top_k(nullptr, 0, 0, text.data(), 4),
       reprise_batch_forget(nullptr, 0),
+      reprise_batch_verified(nullptr, 0, 0),
+      reprise_batch_stop_at(nullptr, 0, text.data(), 1),
       reprise_batch_statistics(nullptr, 0, nullptr, 0, &needed),
       reprise_batch_assign(nullptr, 0, nullptr),
       reprise_batch_save_costs(nullptr, 1, "engine", nullptr, 0, &needed),

@@ -152,7 +152,7 @@ TEST(FollowedContext, LooksUpEverySixteenthTokenWhileAMatchAgreesWith32) {
       for (std::size_t i = 0; i < 4; ++i) text.push_back(text[common + i]);
       text.insert(text.end(), gap + 1, -1);
       for (std::size_t i = 0; i < length + 3; ++i) text.push_back(text[common + 1 - length + i]);
-      FollowedContext<RollingHashIndex> context(1, unlimited);
+      FollowedContext<RollingHashIndex> context(1, unlimited, IndexOptions{}.vocabulary);
       bool expected = false;
       for (std::size_t size = 1; size <= text.size(); ++size) {
         context.observe(TokenSpan(text).first(size), 1, Origin::output);

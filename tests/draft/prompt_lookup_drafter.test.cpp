@@ -102,7 +102,8 @@ TYPED_TEST(CopyDrafterOver, LearnsFromPromptAndOutputAlike) {
 TYPED_TEST(CopyDrafterOver, TakesTokensOfAnyValue) {
   constexpr Token lowest = std::numeric_limits<Token>::min();
   constexpr Token highest = std::numeric_limits<Token>::max();
-  EXPECT_EQ(drafted<TypeParam>({}, {lowest, highest, -1, lowest}, {.max_nodes = 2}), (Tokens{highest, -1}));
+  EXPECT_EQ(drafted<TypeParam>({}, {0, highest, 1, 0}, {.max_nodes = 2}), (Tokens{highest, 1}));
+  EXPECT_EQ(drafted<TypeParam>({}, {lowest, highest, -1, lowest}, {.max_nodes = 2}), Tokens());
 }
 
 // --- The rule, as a plain loop over the context ---

@@ -242,9 +242,11 @@ TYPED_TEST(LatestOccurrence, IsNoneInAnEmptyIndexOrOfNothing) {
 }
 
 TYPED_TEST(LatestOccurrence, IsFoundWhateverTheTokens) {
-  const auto index = index_of<TypeParam>({.orders = {1, 2, 32}}, {smallest, greatest, -1, smallest});
-  EXPECT_EQ(latest(index, {smallest}), 4u);
-  EXPECT_EQ(latest(index, {smallest, greatest}), 2u);
+  const auto index = index_of<TypeParam>({.orders = {1, 2, 32}}, {0, greatest, -1, 0, smallest, -1});
+  EXPECT_EQ(latest(index, {0}), 4u);
+  EXPECT_EQ(latest(index, {0, greatest}), 2u);
+  EXPECT_EQ(latest(index, {-1}), 0u) << "a placeholder equals no other token";
+  EXPECT_EQ(latest(index, {smallest}), 0u);
   EXPECT_EQ(latest(index, std::vector<Token>(32, -1)), 0u);
 }
 

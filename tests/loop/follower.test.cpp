@@ -57,6 +57,28 @@ TEST(Follower, DraftsAfterTheIdsAndCountsAcceptedTokens) {
   EXPECT_TRUE(std::ranges::equal(follower.context(), ids));
 }
 
+TEST(Follower, CountsOnlyTheDraftedTokensThatHaveRun) {
+  for (const std::size_t ran : {0U, 1U, 3U, 16U}) {
+    auto follower = told(0.02);
+    Tokens ids = counting(30);
+    std::size_t accepted = 0;
+    std::size_t run = 0;
+    for (int pass = 0; pass < 40; ++pass) {
+      const Tokens draft = drafted(follower, ids);
+      follower.verified(ran);
+      const std::size_t sent = std::min(ran, draft.size());
+      accepted += sent;
+      run += sent;
+      ids = counting(ids.size() + sent + 1);  // the bonus token equals the next drafted token, which has not run
+    }
+    static_cast<void>(drafted(follower, ids));
+    EXPECT_EQ(follower.statistics().drafted, run) << ran;
+    EXPECT_EQ(follower.statistics().accepted, accepted) << ran;
+    EXPECT_EQ(follower.statistics().tokens, accepted + 40) << ran;
+    EXPECT_EQ(follower.statistics().passes, 40U) << ran;
+  }
+}
+
 TEST(Follower, ACallBeforeEachPassIsRepeatedAndDraftsAsMuch) {
   std::size_t passes[2] = {0, 0};
   for (const std::size_t repeats : {0U, 1U}) {

@@ -46,7 +46,8 @@ struct World {
   explicit World(const reprise::IndexOptions& options) : naive(options), rolling(options), suffixes(options) {}
 
   void append(TokenSpan span) {
-    tokens.insert(tokens.end(), span.begin(), span.end());
+    for (const Token token : span)  // a placeholder is indexed under a number of its own
+      tokens.push_back(token < 0 ? -1 - static_cast<Token>(tokens.size()) : token);
     naive.append(span);
     rolling.append(span);
     suffixes.append(span);

@@ -86,6 +86,15 @@ class SmallWorld {
     }
     return true;
   }
+  /// Returns the number of drafted tokens up to the first that ends the generation.
+  [[nodiscard]] std::size_t until_end() const {
+    std::vector<Token> output(session_.output().begin(), session_.output().end());
+    for (std::size_t i = 0; i < draft_.size(); ++i) {
+      if (reprise::detail::check_stop(limits_, output, draft_[i].token).reason != FinishReason::none) return i + 1;
+      output.push_back(draft_[i].token);
+    }
+    return draft_.size();
+  }
   bool one_pass(std::size_t done, std::size_t length, unsigned wrong) {
     draft_.clear();
     std::size_t agreeing = length;
@@ -97,7 +106,7 @@ class SmallWorld {
     }
     session_.propose(limits_);
     auto pass = session_.plan();
-    if (!pass || pass->drafted != std::min(length, limits_.max_tokens - done - 1)) return false;
+    if (!pass || pass->drafted != std::min(until_end(), limits_.max_tokens - done - 1)) return false;
     auto picks = engine_.verify(pass->batch, pass->drafted);
     if (!picks) return false;
     const auto decision = session_.resolve(pass->ticket, *picks, stop_);

@@ -24,21 +24,28 @@ template <std::size_t max_tokens>
 class BasicNaiveIndex {
  public:
   BasicNaiveIndex() noexcept = default;
-  explicit BasicNaiveIndex(const IndexOptions& options) noexcept : max_bytes_(options.max_bytes) {}
+  explicit BasicNaiveIndex(const IndexOptions& options) noexcept
+      : max_bytes_(options.max_bytes), vocabulary_(options.vocabulary) {}
   BasicNaiveIndex(const BasicNaiveIndex&) noexcept = default;
   BasicNaiveIndex(BasicNaiveIndex&& other) noexcept
-      : tokens_(std::move(other.tokens_)), size_(std::exchange(other.size_, 0)), max_bytes_(other.max_bytes_) {}
+      : tokens_(std::move(other.tokens_)),
+        size_(std::exchange(other.size_, 0)),
+        max_bytes_(other.max_bytes_),
+        vocabulary_(other.vocabulary_) {}
   BasicNaiveIndex& operator=(BasicNaiveIndex other) noexcept {
     tokens_.swap(other.tokens_);
     size_ = other.size_;
     max_bytes_ = other.max_bytes_;
+    vocabulary_ = other.vocabulary_;
     return *this;
   }
   ~BasicNaiveIndex() = default;
 
   /// Appends `tokens`, which must not point into this index.
   void append(TokenSpan tokens) noexcept {
-    if (!exhausted() && grow(tokens_.size() + tokens.size())) static_cast<void>(tokens_.append(tokens));
+    if (!exhausted() && grow(tokens_.size() + tokens.size()))
+      for (const Token token : tokens)
+        tokens_.push_reserved(reprise::detail::indexed_token(token, tokens_.size(), vocabulary_));
     size_ += tokens.size();
   }
 
@@ -98,6 +105,7 @@ class BasicNaiveIndex {
   Buffer<Token> tokens_;
   std::size_t size_ = 0;  // number of appended tokens, including those that did not fit
   std::size_t max_bytes_ = unlimited;
+  std::uint32_t vocabulary_ = IndexOptions{}.vocabulary;
 };
 
 using NaiveIndex = BasicNaiveIndex<std::numeric_limits<Position>::max()>;

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _library
-from ._arrays import Tokens, address, copied, tokens, whole
+from ._arrays import Tokens, address, copied, ends, text, tokens, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError
 from ._handle import Owner, history_of, locked
@@ -76,9 +76,9 @@ class BatchDrafter(Owner):
         if not isinstance(ids, Mapping):
             raise TypeError(f"ids: must be a dict of token ids by slot, but is of the type {type(ids).__name__}")
         arrays, array = [], (_library.Slot * len(ids))()  # the arrays have to outlive the call
-        for entry, (slot, text) in zip(array, ids.items()):
+        for entry, (slot, given) in zip(array, ids.items()):
             entry.slot = self._known(slot)
-            arrays.append(tokens(text, f"ids[{slot}]", self._below))
+            arrays.append(text(given, f"ids[{slot}]"))
             if not arrays[-1].size:
                 raise ArgumentError(f"ids[{slot}]: is empty: pass at least one token, or leave out the slot")
             entry.ids, entry.count = address(arrays[-1]), arrays[-1].size
@@ -101,6 +101,15 @@ class BatchDrafter(Owner):
         prompt. The time of such a pass teaches no cost.
         """
         self._call("ran", whole(rows, "rows"))
+
+    def verified(self, slot: int, drafted: int) -> None:
+        """Reports that the engine has run only the first `drafted` tokens of the last draft of a slot."""
+        self._call("verified", self._known(slot), whole(drafted, "drafted"))
+
+    def stop_at(self, slot: int, eos: Any) -> None:
+        """Sets the ids that end the generations of a slot, as Drafter.stop_at(). Call it again for other ids."""
+        array = ends(eos, self._below)
+        self._call("stop_at", self._known(slot), address(array), array.size)
 
     def forget(self, slot: int) -> None:
         """Makes the next ids of a slot begin a new sequence."""

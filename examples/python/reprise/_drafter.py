@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _library
-from ._arrays import Tokens, address, has_outside, out_of_range, tokens, whole
+from ._arrays import Tokens, address, ends, text, whole
 from ._costs import CostCurve
 from ._errors import error
 from ._handle import Owner
@@ -38,8 +38,9 @@ class Drafter(Owner):
     upper bound on the memory of the index; 0: none. `key`: secret and random if the text is not trusted.
     `saved_costs`, `engine`: what save_costs() returned, and the name that it was given. `clock`: returns nanoseconds,
     and does not go back. If the model runs on the processor, and other programs do too, time.process_time_ns leaves out
-    the waits for them. `vocabulary`: the number of logits in a row of the model's output. Token ids from this number on
-    are refused; 0: unknown.
+    the waits for them. `vocabulary`: the number of logits in a row of the model's output; 0: unknown. Negative ids and
+    those from this number on are placeholders, for example of images: they are never drafted, and no match contains
+    one.
 
     One thread may use a drafter at a time. A second one gets an OrderError.
     """
@@ -85,9 +86,7 @@ class Drafter(Owner):
         """
         # A call has to cost a few microseconds, so the usual arguments take the shortest way.
         if type(ids) is not np.ndarray or ids.dtype is not _INT32 or ids.ndim != 1:
-            ids = tokens(ids, "ids", self._below)
-        elif has_outside(ids, self._below):
-            raise out_of_range(ids, "ids", self._below)
+            ids = text(ids, "ids")
         try:
             first: Any = ctypes.byref(_BYTE.from_buffer(ids))
         except (TypeError, ValueError, BufferError):  # read-only, empty, or with gaps
@@ -120,6 +119,21 @@ class Drafter(Owner):
             return self._view[:count].copy()
         finally:
             self._lock.release()
+
+    def verified(self, drafted: int) -> None:
+        """Reports that the engine has run only the first `drafted` tokens of the last draft.
+
+        Call it before the next draft(). Without it, the tokens that did not run count as rejected.
+        """
+        self._call("verified", whole(drafted, "drafted"))
+
+    def stop_at(self, eos: Any) -> None:
+        """Sets the ids that end a generation, one or several: nothing is drafted after them.
+
+        They hold from the next draft on, for all sequences. Ids that follow such an end anyway are a new turn.
+        """
+        array = ends(eos, self._below)
+        self._call("stop_at", address(array), array.size)
 
     def forget(self) -> None:
         """Makes the next draft begin a new sequence. Call it when a request ends, if the engine says so."""

@@ -60,6 +60,7 @@ class Options(Structure):
         ("saved_costs", c_char_p),
         ("saved_costs_size", c_size_t),
         ("engine", c_char_p),
+        ("vocabulary", c_size_t),
     ]
 
 
@@ -199,6 +200,8 @@ FUNCTIONS = {
     "reprise_follower_create": "ippe",
     "reprise_follower_destroy": "vp",
     "reprise_follower_draft": "ippzzlupp",
+    "reprise_follower_verified": "ipz",
+    "reprise_follower_stop_at": "ippz",
     "reprise_follower_forget": "ip",
     "reprise_follower_statistics": "ippzp",
     "reprise_follower_save_costs": "ipspzp",
@@ -207,6 +210,8 @@ FUNCTIONS = {
     "reprise_batch_destroy": "vp",
     "reprise_batch_draft": "ippzl",
     "reprise_batch_ran": "ipz",
+    "reprise_batch_verified": "ipzz",
+    "reprise_batch_stop_at": "ipzpz",
     "reprise_batch_report_top_k": "ipzzpz",
     "reprise_batch_forget": "ipz",
     "reprise_batch_assign": "ipzp",

@@ -65,6 +65,7 @@ def options(
         saved_costs,
         len(saved_costs or b""),
         engine_name(engine) if engine is not None else None,
+        vocabulary,
     )
     given = {"cost": curve, "history": history, "max_draft": max_draft, "max_bytes": max_bytes, "engine": engine}
     given["vocabulary"] = vocabulary

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library
-from ._arrays import Tokens, address, copied, ends, tokens, whole
+from ._arrays import Tokens, address, copied, ends, text, tokens, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError, OrderError
 from ._handle import Owner
@@ -123,7 +123,7 @@ class Session(Owner):
         `rollback`: how the engine discards rejected rows: "trim", "snapshot" or "per_row". `pad_token`: fills spare
         rows up to an allowed width.
         """
-        array = tokens(ids, "ids", self._below)
+        array = text(ids, "ids")
         if not isinstance(rollback, str) or rollback not in _ROLLBACKS:
             raise ArgumentError(f'rollback: must be "trim", "snapshot" or "per_row", but is {rollback!r}')
         if isinstance(widths, (str, bytes)) or not isinstance(widths, Iterable):
@@ -211,7 +211,7 @@ class Session(Owner):
 
     def append(self, ids: Any, *, cached: int | None = None) -> None:
         """Appends tokens that the model did not generate, such as the next turn. `cached`: as in begin()."""
-        array = tokens(ids, "ids", self._below)
+        array = text(ids, "ids")
         self._call("append", address(array), array.size, _cached(cached))
 
     def truncate(self, count: int) -> None:
@@ -223,7 +223,7 @@ class Session(Owner):
 
         Only the rows of the shared tokens are worth keeping in the engine's cache.
         """
-        array, shared = tokens(ids, "ids", self._below), ctypes.c_size_t()
+        array, shared = text(ids, "ids"), ctypes.c_size_t()
         self._call("rebase", address(array), array.size, _cached(cached), ctypes.byref(shared))
         return shared.value
 

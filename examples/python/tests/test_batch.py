@@ -52,6 +52,36 @@ class Batches(unittest.TestCase):
         self.assertGreater(sum(count.accepted for count in counts), 200)
         self.assertEqual(counts[0].timed_passes, 0)
 
+    def test_slots_that_take_turns_draft_as_much_as_all_in_each_call(self) -> None:
+        passes = {}
+        for groups, repeats in ((1, 1), (2, 1), (4, 1), (1, 2)):
+            batch = reprise.BatchDrafter(8, cost=0.02)
+            period = [list(range(100 * slot, 100 * slot + 50)) for slot in range(8)]
+            texts = [2 * tokens for tokens in period]
+            passes[groups, repeats] = 0
+            for call in range(160 * groups):
+                part = {slot: text for slot, text in enumerate(texts) if slot % groups == call % groups}
+                for _ in range(repeats):
+                    drafts = batch.draft(part)
+                for slot, draft in drafts.items():
+                    if len(texts[slot]) < 2000:
+                        passes[groups, repeats] += 1
+                        wanted = [period[slot][(len(texts[slot]) + i) % 50] for i in range(len(draft) + 1)]
+                        self.assertEqual(draft.tolist(), wanted[:-1])
+                        texts[slot] += wanted
+        self.assertLess(max(passes.values()), 1.05 * passes[1, 1], passes)
+
+    def test_ends_placeholders_and_short_passes_of_a_slot(self) -> None:
+        batch = reprise.BatchDrafter(2, cost=CHEAP, vocabulary=70)
+        batch.stop_at(0, 5)
+        drafts = batch.draft({0: REPEATED, 1: REPEATED}, most=5)
+        self.assertEqual([drafts[slot].tolist() for slot in (0, 1)], [[4, 5], [4, 5, 6, 7, 8]])
+        batch.verified(1, 1)
+        batch.draft({1: [*REPEATED, 4, 5]})
+        self.assertEqual((batch.statistics(1).drafted, batch.statistics(1).accepted), (1, 1))
+        images = [*([1, 2] + [-1] * 5 + [80]) * 4, 1, 2]
+        self.assertTrue({1, 2} >= set(batch.draft({0: images})[0].tolist()))
+
     def test_text_of_another_request_is_gone(self) -> None:
         secret = [*REPEATED, *range(500, 520), 1, 2, 3, *range(500, 520)]
         for conversations, seen in ((None, False), ({0: 7}, True)):

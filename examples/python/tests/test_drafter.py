@@ -124,6 +124,26 @@ class Drafts(unittest.TestCase):
         drafter.enabled = True
         self.assertGreater(drafter.draft(np.append(REPEATED, np.int32(4))).size, 0)
 
+    def test_nothing_is_drafted_after_an_end(self) -> None:
+        drafter = reprise.Drafter(cost=CHEAP)
+        for eos, draft in ((5, [4, 5]), ([6, 5], [4, 5]), ([], [4, 5, 6, 7, 8]), (np.array([7]), [4, 5, 6, 7])):
+            drafter.stop_at(eos)
+            self.assertEqual(drafter.draft(REPEATED, most=5).tolist(), draft)
+
+    def test_placeholders_are_not_drafted(self) -> None:
+        for placeholder in (-1, -100, 70, 2**31 - 1):
+            drafter = reprise.Drafter(cost=CHEAP, vocabulary=70)
+            images = [*([1, 2] + [placeholder] * 5) * 4, 1, 2]
+            for ids in (images, np.array(images), np.array(images, np.int32)):
+                self.assertTrue({1, 2} >= set(drafter.draft(ids).tolist()), repr(ids))
+
+    def test_only_the_drafted_tokens_that_have_run_count(self) -> None:
+        drafter = reprise.Drafter(cost=CHEAP)
+        self.assertEqual(drafter.draft(REPEATED, most=5).tolist(), [4, 5, 6, 7, 8])
+        drafter.verified(1)
+        drafter.draft([*REPEATED, 4, 5])
+        self.assertEqual((drafter.statistics.drafted, drafter.statistics.accepted), (1, 1))
+
     def test_forget(self) -> None:
         for forget in (False, True):
             drafter = reprise.Drafter(cost=CHEAP)

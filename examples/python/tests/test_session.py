@@ -95,7 +95,7 @@ class Decoding(unittest.TestCase):
         session = reprise.Session(clock=iter((5, 100, 250)).__next__)
         session.begin([1, 2, 3])
         session.plan()
-        for refused in (lambda: session.begin([]), lambda: session.plan(eos=-1), lambda: session.append([-1])):
+        for refused in (lambda: session.begin([]), lambda: session.plan(eos=-1), lambda: session.append([2**31])):
             with self.assertRaises(ValueError):
                 refused()
         session._lock.acquire()  # as if another thread were in a call

@@ -122,6 +122,25 @@ class BatchFollower {
     return std::span<const TokenSpan>(drafts_.data(), drafts_.size());
   }
 
+  /// Reports that the engine has run only the first `drafted` tokens of the last draft of `slot`; see
+  /// Follower::verified(). Errors: invalid_argument for a slot that does not exist.
+  Result<void> verified(std::size_t slot, std::size_t drafted) noexcept {
+    if (slot >= size_) return no_slot(slot);
+    if (slots_[slot].late) return {};  // its pass is an earlier one, which is learned already
+    const std::size_t left = slots_[slot].sequence.verified(drafted);
+    if (left == 0) return {};
+    planner_.shorten(slots_[slot].entry, drafted);
+    rows_ -= left;
+    return {};
+  }
+  /// Sets what ends the generations of `slot`; see Follower::stop_at(). Call it again if the next request has other
+  /// ends. Errors: invalid_argument for a slot that does not exist.
+  Result<void> stop_at(std::size_t slot, Limits limits) noexcept {
+    if (slot >= size_) return no_slot(slot);
+    limits.max_tokens = limits.max_context = limits.max_rows = unlimited;
+    slots_[slot].limits = std::move(limits);
+    return {};
+  }
   /// Adds the rows that the engine has run since draft(), of all kinds. Call it once or several times for a pass, or
   /// never.
   void ran(std::size_t rows) noexcept { ran_ = ran_.value_or(0) + rows; }
@@ -141,9 +160,7 @@ class BatchFollower {
   /// statistics go on. A request that goes on in another slot needs a call there, too. The memory of the old strategy
   /// is freed. Errors: invalid_argument for a slot that does not exist.
   Result<void> assign(std::size_t slot, S strategy) {
-    if (slot >= size_)
-      return Error{ErrorCode::invalid_argument, "there is no such slot: make more, or pass another number", slot,
-                   size_};
+    if (slot >= size_) return no_slot(slot);
     slots_[slot].sequence.assign(std::move(strategy));
     return {};
   }
@@ -181,12 +198,17 @@ class BatchFollower {
     Limits limits;
     std::size_t committed = 0;               // by its last pass, or BatchPlanner::did_not_run
     std::optional<BatchPlanner::Late> late;  // set while the result of an earlier pass is unknown
+    std::size_t entry = 0;                   // in the last plan
     std::int64_t doubted = 0;                // the loss of passes that seem not to have run
     bool follows = false;                    // in this call
     bool present = false;                    // in this call
   };
 
   explicit BatchFollower(BatchOptions options) noexcept : planner_(std::move(options)) {}
+
+  [[nodiscard]] Error no_slot(std::size_t slot) const noexcept {
+    return {ErrorCode::invalid_argument, "there is no such slot: make more, or pass another number", slot, size_};
+  }
 
   /// Checks the slots of a call, and marks those that are present.
   Result<void> check(std::span<const FollowedSlot> slots) {
@@ -208,7 +230,7 @@ class BatchFollower {
     for (const FollowedSlot& one : slots) {
       Slot& slot = slots_[one.slot];
       const auto seen = slot.sequence.follow(one.ids, one.conversation, no_time);
-      slot.follows = seen.has_value();
+      slot.follows = seen.has_value() && !slot.sequence.session().finished();
       alone = alone && seen && seen->alone;
       const auto late = std::exchange(slot.late, std::nullopt);
       if (seen && seen->repeated) {
@@ -250,6 +272,7 @@ class BatchFollower {
       slot.limits.draft = budget;
       slot.limits.draft.max_nodes = std::min(budget.max_nodes, one.most);
       static_cast<void>(slot.sequence.session().propose(slot.limits, DraftShape::chain));
+      slot.entry = entries_.size();
       const auto offer = slot.sequence.session().offer();
       entries_.push_reserved({offer ? *offer : Offer(), one.ids.size()});
       last_.push_reserved(one.slot);

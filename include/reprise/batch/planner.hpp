@@ -182,6 +182,14 @@ class BatchPlanner {
     return plan_within(std::min(rows, options_.max_rows));
   }
 
+  /// Corrects the last plan: only the first `nodes` drafted rows of entry `i` run. Call it before learn().
+  void shorten(std::size_t i, std::size_t nodes) noexcept {
+    if (i >= nodes_.size() || nodes >= nodes_[i]) return;
+    paid_ -= nodes_[i] - nodes;
+    nodes_[i] = static_cast<std::uint32_t>(nodes);
+    instead_.reset();
+  }
+
   /// Learns from the pass of the last plan, after its commit. `committed`: the number of tokens that the pass committed
   /// for each entry; 0 if the entry failed or was stopped before its first token. `time`: the duration of the pass, if
   /// measured. `as_planned`: false if the pass had other rows than those of the plan, such as those of a prompt, or if

@@ -165,6 +165,17 @@ reprise_status reprise_follower_draft(reprise_follower* follower, const reprise_
   return REPRISE_OK;
 }
 
+reprise_status reprise_follower_verified(reprise_follower* follower, size_t drafted) {
+  if (follower == nullptr) return REPRISE_INVALID_ARGUMENT;
+  follower->follower.verified(drafted);
+  return REPRISE_OK;
+}
+
+reprise_status reprise_follower_stop_at(reprise_follower* follower, const reprise_token* eos, size_t count) {
+  if (follower == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return follower->last.status(c::stop_at(*follower, eos, count));
+}
+
 reprise_status reprise_follower_forget(reprise_follower* follower) {
   if (follower == nullptr) return REPRISE_INVALID_ARGUMENT;
   follower->follower.forget();
@@ -207,6 +218,16 @@ reprise_status reprise_batch_ran(reprise_batch* batch, size_t rows) {
   if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
   batch->follower.ran(rows);
   return REPRISE_OK;
+}
+
+reprise_status reprise_batch_verified(reprise_batch* batch, size_t slot, size_t drafted) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return batch->last.status(batch->follower.verified(slot, drafted));
+}
+
+reprise_status reprise_batch_stop_at(reprise_batch* batch, size_t slot, const reprise_token* eos, size_t count) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return batch->last.status(c::stop_at(*batch, slot, eos, count));
 }
 
 reprise_status reprise_batch_report_top_k(reprise_batch* batch, size_t slot, size_t row, const reprise_token* likeliest,
@@ -379,8 +400,7 @@ reprise_status reprise_session_state(reprise_session* session, reprise_state* st
   if (session == nullptr) return REPRISE_INVALID_ARGUMENT;
   if (!cleared) return session->last.status(cleared);
   const Speculator& now = session->session;
-  TokenSpan output = now.output();
-  if (now.finish_reason() == FinishReason::predicate) output = output.first(output.size() - 1);  // without eos
+  const TokenSpan output = now.output();
   c::write_struct(*state, {.size = 0,
                            .context = now.context().data(),
                            .context_count = now.context().size(),

@@ -170,6 +170,8 @@ typedef struct reprise_options {
   const void* saved_costs;        /* pass costs saved by an earlier follower, batch or session; null: none */
   size_t saved_costs_size;        /* bytes */
   const char* engine;             /* the name under which saved_costs were saved */
+  size_t vocabulary;              /* number of token ids; 0: unknown. Negative ids and those from here on are
+                                   * placeholders, for example of images: never drafted, and no match contains one */
 } reprise_options;
 
 /* ---- Followers -------------------------------------------------------------------------------------------------- */
@@ -188,6 +190,12 @@ REPRISE_API void reprise_follower_destroy(reprise_follower* follower);
 REPRISE_API reprise_status reprise_follower_draft(reprise_follower* follower, const reprise_token* ids, size_t count,
                                                   size_t most, int64_t now_ns, uint64_t conversation,
                                                   const reprise_token** draft, size_t* drafted);
+/* Reports that the engine has run only the first `drafted` tokens of the last draft. Call it before the next draft.
+ * Without it, the tokens that did not run count as rejected. */
+REPRISE_API reprise_status reprise_follower_verified(reprise_follower* follower, size_t drafted);
+/* Sets the tokens that end a generation, which are copied: nothing is drafted after them. They apply from the next
+ * draft on, for all sequences. Tokens that follow such an end anyway are a new turn. */
+REPRISE_API reprise_status reprise_follower_stop_at(reprise_follower* follower, const reprise_token* eos, size_t count);
 /* The next draft begins a new sequence. */
 REPRISE_API reprise_status reprise_follower_forget(reprise_follower* follower);
 /* Writes the counts of all sequences as a JSON object, with a final 0. `*needed`: bytes, the final 0 included. */
@@ -225,6 +233,10 @@ REPRISE_API reprise_status reprise_batch_draft(reprise_batch* batch, reprise_slo
 /* Adds rows that the engine has run since reprise_batch_draft(), of all kinds. Call it if a pass can have other rows
  * than the planned ones, such as those of a prompt. */
 REPRISE_API reprise_status reprise_batch_ran(reprise_batch* batch, size_t rows);
+/* Like reprise_follower_verified() and reprise_follower_stop_at(), for one slot. */
+REPRISE_API reprise_status reprise_batch_verified(reprise_batch* batch, size_t slot, size_t drafted);
+REPRISE_API reprise_status reprise_batch_stop_at(reprise_batch* batch, size_t slot, const reprise_token* eos,
+                                                 size_t count);
 /* Reports the likeliest tokens of a row of a slot's part of the pass, as reprise_session_report_top_k(). A row that the
  * pass does not have is ignored. REPRISE_NOT_PLANNED: the slot has no pass. */
 REPRISE_API reprise_status reprise_batch_report_top_k(reprise_batch* batch, size_t slot, size_t row,

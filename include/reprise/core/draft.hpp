@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/probability.hpp"
@@ -61,12 +62,22 @@ struct DraftNode {
 
 /// The limits on a strategy's draft in one round. Draft::push() enforces them.
 struct DraftBudget {
+  /// What ends the generation: nothing is drafted after it. Session fills this from its Limits.
+  struct Stops {
+    TokenSpan eos = {};
+    TokenSpan more_eos = {};
+    TokenSpan ids = {};
+    std::span<const std::vector<Token>> sequences = {};  ///< an empty one never matches
+    TokenSpan output = {};                               ///< in which a sequence may have begun
+  };
+
   std::size_t max_nodes = 32;          ///< nodes in total
   std::size_t max_depth = unlimited;   ///< tokens on one path
   std::size_t max_leaves = unlimited;  ///< paths, that is, nodes without a child
   /// chain: at most one path. Engines that verify only chains (Capabilities::max_leaves is 1) never get a tree.
   DraftShape shape = DraftShape::tree;
   Probability min_path_probability = Probability::zero();  ///< push() refuses less likely nodes
+  Stops stops = {};
 };
 
 /// A read-only draft: a flat array of nodes in memory that the view does not own.
@@ -111,6 +122,8 @@ class DraftView {
 /// push() refuses a node if
 ///
 ///  * the draft is full (DraftBudget::max_nodes is reached, or the storage is used up),
+///  * its token is negative, because engines use such ids for images and padding,
+///  * the generation ends with its parent (DraftBudget::stops),
 ///  * its parent is neither the anchor nor an earlier node,
 ///  * its parent has an earlier child with the same token (auxiliary nodes are exempt),
 ///  * it is auxiliary and the draft is a chain, or it is not auxiliary but its parent is,
@@ -122,13 +135,15 @@ class DraftView {
 /// distributions of later tokens depend on the refused one.
 ///
 /// Cost of push(): constant for a chain. For a tree, push() sometimes scans the nodes after the parent. For either, it
-/// also walks to the anchor if max_depth is less than max_nodes.
+/// also walks to the anchor if max_depth is less than max_nodes, and reads the stop lists if there are any.
 class Draft {
  public:
   Draft(std::span<DraftNode> storage, const DraftBudget& budget) noexcept : storage_(storage), budget_(budget) {
     budget_.max_nodes = std::min(budget.max_nodes, storage.size());
     if (budget_.shape == DraftShape::chain) budget_.max_leaves = std::min<std::size_t>(budget_.max_leaves, 1);
     if (budget_.max_leaves <= 1) budget_.shape = DraftShape::chain;
+    const DraftBudget::Stops& stops = budget_.stops;
+    has_stops_ = !(stops.eos.empty() && stops.more_eos.empty() && stops.ids.empty() && stops.sequences.empty());
   }
   // A strategy could empty a copy and overwrite this draft's nodes through it.
   Draft(const Draft&) = delete;
@@ -203,6 +218,17 @@ class Draft {
     for (; node != anchor_parent; node = storage_[static_cast<std::size_t>(node)].parent) ++depth;
     return depth;
   }
+  /// True if the generation ends with `node`, so that push() refuses its children. Cost: linear in the total length of
+  /// the stop lists.
+  [[nodiscard]] bool ends(NodeIndex node) const noexcept {
+    if (!has_stops_ || node == anchor_parent) return false;
+    const DraftBudget::Stops& stops = budget_.stops;
+    const Token token = storage_[static_cast<std::size_t>(node)].token;
+    for (const TokenSpan ids : {stops.eos, stops.more_eos, stops.ids})
+      if (std::find(ids.begin(), ids.end(), token) != ids.end()) return true;
+    return std::any_of(stops.sequences.begin(), stops.sequences.end(),
+                       [&](const std::vector<Token>& sequence) { return completes(sequence, node); });
+  }
   [[nodiscard]] const DraftNode& operator[](std::size_t i) const noexcept { return storage_[i]; }
   [[nodiscard]] DraftView view() const noexcept { return {storage_.first(size_), kind_}; }
 
@@ -242,6 +268,19 @@ class Draft {
         static_cast<std::uint32_t>(node.token) * 0x9e3779b1U + static_cast<std::uint32_t>(node.parent) * 0x85ebca77U;
     return std::uint64_t{1} << (hash >> 26);
   }
+  /// True if the output and the path to `node` end with `sequence`.
+  [[nodiscard]] bool completes(std::span<const Token> sequence, NodeIndex node) const noexcept {
+    if (sequence.empty()) return false;
+    while (node != anchor_parent && !sequence.empty()) {
+      const DraftNode& last = storage_[static_cast<std::size_t>(node)];
+      if (last.token != sequence.back()) return false;
+      sequence = sequence.first(sequence.size() - 1);
+      node = last.parent;
+    }
+    const TokenSpan output = budget_.stops.output;
+    return output.size() >= sequence.size() &&
+           std::equal(sequence.begin(), sequence.end(), output.end() - static_cast<std::ptrdiff_t>(sequence.size()));
+  }
   /// True if the node's parent, its place in the order and its auxiliary flag are valid. Does not look for repetitions.
   [[nodiscard]] bool well_formed(const DraftNode& node) const noexcept {
     if (node.parent < anchor_parent || node.parent >= static_cast<NodeIndex>(size_)) return false;
@@ -257,6 +296,7 @@ class Draft {
   [[nodiscard]] bool admits(const DraftNode& node) noexcept {
     if (full() || ended_) return false;
     if (!well_formed(node)) return malformed_ = true, false;
+    if (node.token < 0 || ends(node.parent)) return false;
     if (node.path_probability < budget_.min_path_probability) {
       left_out_ = true;
       return false;
@@ -277,6 +317,7 @@ class Draft {
   std::uint64_t parents_ = 0;   // bit i: node i has a child
   std::uint64_t children_ = 0;  // the child_bit() of every node that is not auxiliary
   DraftKind kind_ = DraftKind::ordered;
+  bool has_stops_ = false;
   bool ended_ = false;  // a node of a sampled draft was refused
   bool left_out_ = false;
   bool held_back_ = false;

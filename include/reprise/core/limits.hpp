@@ -20,6 +20,7 @@ struct Limits {
   std::size_t max_context = unlimited;  ///< committed tokens in total, prompt included
   std::size_t max_rows = unlimited;     ///< rows of one pass, pending tokens included
   std::vector<Token> eos = {};          ///< end-of-sequence tokens
+  TokenSpan more_eos = {};              ///< more of them, in memory that the caller keeps
   std::vector<Token> stop_ids = {};     ///< other single tokens that end generation
   std::vector<std::vector<Token>> stop_sequences =
       {};  ///< runs of output tokens that end generation; an empty run never matches
@@ -70,10 +71,8 @@ struct StopCheck {
 /// Returns whether and why `next`, the token after `output`, ends generation. Cost: linear in the total length of the
 /// stop lists.
 inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) noexcept {
-  const auto contains = [next](const std::vector<Token>& set) {
-    return std::find(set.begin(), set.end(), next) != set.end();
-  };
-  if (contains(limits.eos)) return {FinishReason::eos, 1};
+  const auto contains = [next](TokenSpan set) { return std::find(set.begin(), set.end(), next) != set.end(); };
+  if (contains(limits.eos) || contains(limits.more_eos)) return {FinishReason::eos, 1};
   if (contains(limits.stop_ids)) return {FinishReason::stop_id, 1};
   StopCheck found;
   for (const auto& sequence : limits.stop_sequences) {

@@ -64,7 +64,7 @@ class NgramDrafter {
 
   explicit NgramDrafter(const NgramOptions& options = {})
       : options_(options),
-        context_(options.key, options.max_bytes),
+        context_(options.key, options.max_bytes, options.vocabulary),
         calibration_(options.prior.state()),
         shown_(options.top_k == 0 ? 0 : options.row_bytes),
         voters_(options.stores) {}
@@ -335,10 +335,12 @@ class NgramDrafter {
     }
   }
 
-  /// Returns the token that this voter predicts, or nullopt if the voter's text has ended.
+  /// Returns the token that this voter predicts, or nullopt if there is none.
   [[nodiscard]] std::optional<Token> predicted_token(std::size_t voter, const Place& place) noexcept {
-    if (voters_.is_stored(voter)) return voters_.stored_token(voter, place.depth);
-    return token_at(voters_[voter].next + place.depth, place.parent);
+    const std::optional<Token> token = voters_.is_stored(voter)
+                                           ? voters_.stored_token(voter, place.depth)
+                                           : token_at(voters_[voter].next + place.depth, place.parent);
+    return token && *token < 0 ? std::nullopt : token;  // a placeholder
   }
   /// Returns the token at a position of the text, which the path to `parent` continues. A copy that runs past the end
   /// of the context thus continues in the draft.

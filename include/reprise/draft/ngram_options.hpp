@@ -23,10 +23,11 @@ struct NgramOptions {
 
   /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
-  Prior prior = {};                        ///< the initial calibration; assign a CalibrationState
-  std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
-  std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
-  std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
+  Prior prior = {};                                      ///< the initial calibration; assign a CalibrationState
+  std::uint64_t key = IndexOptions{}.key;                ///< see IndexOptions
+  std::size_t max_bytes = unlimited;                     ///< memory limit of the index; see IndexOptions
+  std::uint32_t vocabulary = IndexOptions{}.vocabulary;  ///< number of token ids; see IndexOptions
+  std::size_t max_evidence = 1 << 16;  ///< maximum number of evidence tokens that rebase() keeps; 0: none
   /// Other texts, such as past sequences. Occurrences of the context's last tokens in these texts also vote for the
   /// next token (see NgramDrafter). The stores must outlive the drafter and its copies. Other threads may write to
   /// stores that allow it. An occurrence in a store does not vote if one in the context has a longer unbroken

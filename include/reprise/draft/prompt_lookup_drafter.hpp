@@ -42,8 +42,9 @@ struct PromptLookupOptions {
   /// true: a copy that reaches the end of the context continues with its own tokens, so a repetition keeps repeating.
   bool copy_past_end = true;
   Conditions conditions = {};
-  std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
-  std::size_t max_bytes = unlimited;       ///< see IndexOptions
+  std::uint64_t key = IndexOptions{}.key;                ///< see IndexOptions
+  std::size_t max_bytes = unlimited;                     ///< see IndexOptions
+  std::uint32_t vocabulary = IndexOptions{}.vocabulary;  ///< see IndexOptions
 };
 
 /// Returns the n-gram lengths that these settings look up, if PromptLookupDrafter::make() accepts the settings. Lengths
@@ -144,7 +145,8 @@ class PromptLookupDrafter {
     return {};
   }
   static IndexOptions index_options(const PromptLookupOptions& options, const NgramOrders& orders) noexcept {
-    return {orders, options.occurrence == PromptLookupOptions::Occurrence::earliest, options.key, options.max_bytes};
+    return {orders, options.occurrence == PromptLookupOptions::Occurrence::earliest, options.key, options.max_bytes,
+            options.vocabulary};
   }
 
   /// Returns the occurrence to copy from. Returns nullopt if none is usable. `first`: the first one in limits.order.

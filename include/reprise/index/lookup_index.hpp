@@ -84,6 +84,9 @@ struct IndexOptions {
   /// which little is found.
   std::uint64_t key = 0x9e3779b97f4a7c15;
   std::size_t max_bytes = unlimited;  ///< heap memory limit; when it is reached, indexing stops and decoding continues
+  /// Number of token ids. Negative ids and those from here on are placeholders, for example of images. A placeholder
+  /// equals no other token, so no match contains one.
+  std::uint32_t vocabulary = std::uint32_t{1} << 31;
 };
 
 /// Finds earlier occurrences of the end of a growing token sequence. Requirements that a compiler cannot check:
@@ -106,6 +109,7 @@ struct IndexOptions {
 ///      An index may also bound its work per token. It then documents the bound, and a lookup that reaches it may miss
 ///      occurrences: find() returns fewer matches and latest() an earlier occurrence or 0. Matches stay exact.
 ///  I6  A copy is a fork. A copy whose allocation failed is exhausted.
+///  I8  tokens() has a negative number of its own for each placeholder; see IndexOptions::vocabulary.
 ///
 /// Threads: many threads may call const members at once; no other member may run at the same time as any call.
 template <class I>
@@ -133,6 +137,13 @@ concept NgramIndex = LookupIndex<I> && requires(const I& fixed, TokenSpan ngram)
 };
 
 namespace detail {
+
+/// Returns what an index stores for `token` at `position`: for a placeholder, a negative number of its own, so that it
+/// equals no other token.
+inline Token indexed_token(Token token, std::size_t position, std::uint32_t vocabulary) noexcept {
+  const bool placeholder = static_cast<std::uint32_t>(token) >= vocabulary;
+  return placeholder ? static_cast<Token>(~static_cast<std::uint32_t>(position) | std::uint32_t{1} << 31) : token;
+}
 
 /// Returns how many consecutive tokens directly before `a` and directly before `b` are equal, at most `most`.
 /// Precondition: a < b <= tokens.size().

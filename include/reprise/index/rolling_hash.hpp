@@ -164,7 +164,7 @@ class BasicRollingHashIndex {
 
   void append_batch(TokenSpan batch) noexcept {
     const std::size_t begin = tokens_.size();
-    for (const Token token : batch) tokens_.push_reserved(token);
+    for (const Token token : batch) tokens_.push_reserved(indexed_token(token, tokens_.size(), options_.vocabulary));
     // Each step runs over all orders, so that the cache misses of the orders overlap even for a single token.
     std::array<NgramChain::Hashes, NgramOrders::capacity> hashes;
     const std::size_t count = options_.orders.size();

@@ -42,9 +42,14 @@ template <std::size_t max_tokens>
 class BasicSuffixArrayIndex {
  public:
   BasicSuffixArrayIndex() noexcept = default;
-  explicit BasicSuffixArrayIndex(const IndexOptions& options) noexcept : max_bytes_(options.max_bytes) {}
+  explicit BasicSuffixArrayIndex(const IndexOptions& options) noexcept
+      : max_bytes_(options.max_bytes), vocabulary_(options.vocabulary) {}
   BasicSuffixArrayIndex(const BasicSuffixArrayIndex& other) noexcept
-      : size_(other.size_), max_bytes_(other.max_bytes_), tokens_(other.tokens_), sorted_(other.sorted_) {
+      : size_(other.size_),
+        max_bytes_(other.max_bytes_),
+        vocabulary_(other.vocabulary_),
+        tokens_(other.tokens_),
+        sorted_(other.sorted_) {
     if (tokens_.size() == other.tokens_.size() && sorted_.size() == other.sorted_.size()) return;
     tokens_.release();
     sorted_.release();
@@ -59,6 +64,7 @@ class BasicSuffixArrayIndex {
   void swap(BasicSuffixArrayIndex& other) noexcept {
     std::swap(size_, other.size_);
     std::swap(max_bytes_, other.max_bytes_);
+    std::swap(vocabulary_, other.vocabulary_);
     tokens_.swap(other.tokens_);
     sorted_.swap(other.sorted_);
     incoming_.swap(other.incoming_);
@@ -70,7 +76,7 @@ class BasicSuffixArrayIndex {
     const bool whole = !exhausted();
     size_ += tokens.size();
     if (!whole || !reserve_columns(tokens_.size() + tokens.size(), true)) return;
-    static_cast<void>(tokens_.append(tokens));
+    for (const Token token : tokens) tokens_.push_reserved(indexed_token(token, tokens_.size(), vocabulary_));
     if (tail() > tail_limit(sorted_.size())) sort_tail();
   }
 
@@ -250,6 +256,7 @@ class BasicSuffixArrayIndex {
 
   std::size_t size_ = 0;  // tokens appended, including dropped ones
   std::size_t max_bytes_ = unlimited;
+  std::uint32_t vocabulary_ = IndexOptions{}.vocabulary;
   Buffer<Token> tokens_;
   Buffer<Position> sorted_;    // the ends 1 ... sorted_.size(), ordered by the 32 tokens before them, then by position
   Buffer<Position> incoming_;  // the tail while it is merged; empty otherwise

@@ -76,9 +76,7 @@ class Follower {
   Result<TokenSpan> draft(TokenSpan ids, std::size_t most = unlimited, std::optional<std::chrono::nanoseconds> now = {},
                           std::optional<std::uint64_t> conversation = {}) {
     if (ids.empty()) return Error{ErrorCode::empty_context, "the context is empty: pass at least one token"};
-    if (limits_ == nullptr) limits_.reset(new (std::nothrow) Limits());
-    if (limits_ == nullptr)
-      return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
+    if (auto made = reserve_limits(); !made) return made.error();
     const auto before = std::exchange(called_, std::nullopt);
     const auto interval = before && now ? PassIntervals::between(*before, *now) : PassIntervals::unknown;
     const auto seen =
@@ -87,7 +85,20 @@ class Follower {
     if (seen->alone) called_ = now;
     limits_->draft.max_nodes = most;
     static_cast<void>(sequence_.session().propose(*limits_, DraftShape::chain));
+    if (sequence_.session().finished()) return TokenSpan();
     return sequence_.expect(sequence_.session().plan());
+  }
+  /// Reports that the engine has run only the first `drafted` tokens of the last draft, because of a token budget or a
+  /// grammar. Call it before the next draft(). Without it, the tokens that did not run count as rejected.
+  void verified(std::size_t drafted) noexcept { static_cast<void>(sequence_.verified(drafted)); }
+  /// Sets what ends a generation: nothing is drafted after it. Of `limits`, eos, more_eos, stop_ids and stop_sequences
+  /// apply, from the next draft() on, for all sequences. Tokens that follow such an end anyway are a new turn. Errors:
+  /// out_of_memory.
+  Result<void> stop_at(Limits limits) {
+    if (auto made = reserve_limits(); !made) return made;
+    *limits_ = std::move(limits);
+    limits_->max_tokens = limits_->max_context = limits_->max_rows = unlimited;
+    return {};
   }
 
   /// Forgets the sequence, so that the next draft() begins a new one. For an engine that knows when a request has
@@ -113,6 +124,12 @@ class Follower {
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return session().memory_bytes() + sizeof(Limits); }
 
  private:
+  Result<void> reserve_limits() noexcept {
+    if (limits_ == nullptr) limits_.reset(new (std::nothrow) Limits());
+    if (limits_ != nullptr) return {};
+    return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
+  }
+
   detail::FollowedSequence<S> sequence_;
   std::unique_ptr<Limits> limits_;  // not a member value: an open round refers to it, and a follower can be moved
   std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass

@@ -136,6 +136,7 @@ class Session {
     asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
     asked.max_leaves = detail::max_leaves(limits, capabilities(), shape);
     asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
+    asked.stops = {limits.eos, limits.more_eos, limits.stop_ids, limits.stop_sequences, sequence_.output()};
     const DraftBudget budget = detail::clamp_to_contract(
         DraftBudget(control_.budget(asked, detail::pass_limits(sequence_, unlimited))), asked);
     Draft draft = round_.blank(budget);
@@ -184,6 +185,14 @@ class Session {
       cancel_round();
       return detail::Sequence::no_memory();
     }
+    return round_.pass(sequence_);
+  }
+
+  /// Reduces the planned pass to its first `drafted` drafted rows, for an engine that runs no more of them. The ticket
+  /// stays valid, the views of the pass do not. Call it before resolve(). Errors: bad_ticket.
+  Result<Pass> shorten(Ticket ticket, std::size_t drafted) noexcept {
+    if (!round_.is_planned(ticket)) return detail::OpenRound::bad_ticket();
+    round_.shorten(drafted);
     return round_.pass(sequence_);
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <optional>
 #include <span>
@@ -52,12 +53,14 @@ struct reprise_history {
 
 struct reprise_follower {
   reprise::Follower<reprise::Speculator> follower;
+  reprise::Buffer<reprise::Token> eos = {};
   reprise::c::LastError last = {};
 };
 
 struct reprise_batch {
   reprise::BatchFollower<reprise::NgramDrafter<>> follower;
-  reprise::Buffer<reprise::FollowedSlot> slots = {};  // scratch memory
+  reprise::Buffer<reprise::FollowedSlot> slots = {};            // scratch memory
+  std::unique_ptr<reprise::Buffer<reprise::Token>[]> eos = {};  // of each slot, after the first one is set
   reprise::c::LastError last = {};
 };
 
@@ -71,7 +74,7 @@ struct reprise_session {
 
   reprise::Speculator session;
   reprise::Limits limits = {};  // a round refers to it
-  // Not in `limits`, because a std::vector can only report that memory ran out by an exception.
+  // Not in Limits::eos, because a std::vector can only report that memory ran out by an exception.
   reprise::Buffer<reprise::Token> eos = {};
   std::optional<Open> open = {};
   reprise::c::LastError last = {};
@@ -122,6 +125,8 @@ inline constexpr std::uint64_t no_tokenizer = 0;
   NgramOptions drafter;
   if (in.key != 0) drafter.key = in.key;
   drafter.max_bytes = limit_of(in.max_bytes);
+  if (in.vocabulary != 0)
+    drafter.vocabulary = static_cast<std::uint32_t>(std::min<std::size_t>(in.vocabulary, drafter.vocabulary));
   if (const reprise_history* const history = in.history; history != nullptr) {
     drafter.stores = {history->store};
     if (history->next_tokens.lines() != 0) drafter.next_tokens = &history->next_tokens;
@@ -285,6 +290,25 @@ struct GivenOptions {
   return handle.follower.draft(*tokens, most, time_of(now_ns), number_of(conversation));
 }
 
+/// Copies the tokens that end a generation to `kept`, and returns limits with them.
+[[nodiscard]] inline Result<Limits> stops_of(const reprise_token* eos, std::size_t count,
+                                             Buffer<Token>& kept) noexcept {
+  const auto given = array_of(eos, count);
+  if (!given) return given.error();
+  Buffer<Token> copy;
+  if (!copy.assign(*given)) return no_memory(count * sizeof(Token));
+  kept.swap(copy);
+  Limits limits;
+  limits.more_eos = {kept.data(), kept.size()};
+  return limits;
+}
+[[nodiscard]] inline Result<void> stop_at(reprise_follower& handle, const reprise_token* eos,
+                                          std::size_t count) noexcept {
+  auto limits = stops_of(eos, count, handle.eos);
+  if (!limits) return limits.error();
+  return handle.follower.stop_at(*std::move(limits));
+}
+
 // Batches
 
 [[nodiscard]] inline Result<void> make_batch(const reprise_options* in, std::size_t slots,
@@ -339,6 +363,16 @@ struct GivenOptions {
   return refused("the batch has no such slot", slot, handle.follower.slots());
 }
 
+[[nodiscard]] inline Result<void> stop_at(reprise_batch& handle, std::size_t slot, const reprise_token* eos,
+                                          std::size_t count) noexcept {
+  if (auto known = check_slot(handle, slot); !known) return known;
+  if (handle.eos == nullptr) handle.eos.reset(new (std::nothrow) Buffer<Token>[handle.follower.slots()]);
+  if (handle.eos == nullptr) return no_memory(handle.follower.slots() * sizeof(Buffer<Token>));
+  auto limits = stops_of(eos, count, handle.eos[slot]);
+  if (!limits) return limits.error();
+  return handle.follower.stop_at(slot, *std::move(limits));
+}
+
 // Rounds of sessions
 
 /// Sets the limits of the next round. Changes nothing if there is an error.
@@ -352,6 +386,7 @@ struct GivenOptions {
     return Error{ErrorCode::out_of_memory, "there is no memory for reprise_limits.eos: free some", eos->size(), 0};
   handle.limits.max_tokens = limit_of(read->max_tokens);
   handle.limits.max_context = limit_of(read->max_context);
+  handle.limits.more_eos = {handle.eos.data(), handle.eos.size()};
   handle.limits.draft.max_nodes = most;
   return {};
 }
@@ -386,11 +421,7 @@ struct GivenOptions {
                  "the number of picks is wrong: pass one for the anchor and one for each drafted row, and none for "
                  "other pending rows",
                  count, rows};
-  const auto ends = [&](TokenSpan, Token next) noexcept {
-    const bool found = std::find(handle.eos.begin(), handle.eos.end(), next) != handle.eos.end();
-    return found ? StopDecision::stop_after : StopDecision::proceed;
-  };
-  auto decision = handle.session.resolve(handle.open->ticket, *given, ends);
+  auto decision = handle.session.resolve(handle.open->ticket, *given);
   if (!decision) return decision;
   auto done = handle.session.commit(handle.open->ticket, time_of(pass_ns));
   if (!done) return done.error();
@@ -398,10 +429,10 @@ struct GivenOptions {
   return decision;
 }
 
-/// Returns the finish reason of a session. The predicate of commit() looks for eos and for nothing else.
+/// Returns the finish reason of a session.
 [[nodiscard]] inline std::int32_t finish_of(FinishReason reason) noexcept {
   switch (reason) {
-    case FinishReason::predicate:
+    case FinishReason::eos:
       return REPRISE_FINISH_EOS;
     case FinishReason::max_tokens:
       return REPRISE_FINISH_MAX_TOKENS;

@@ -359,9 +359,7 @@ class Throughput {
   }
 
  private:
-  void update() noexcept {
-    rate_ = std::max(rate_one, UnitScale::divide(tokens_, std::max<std::int64_t>(cost_, 1)));
-  }
+  void update() noexcept { rate_ = std::max(rate_one, UnitScale::divide(tokens_, std::max<std::int64_t>(cost_, 1))); }
 
   std::int64_t tokens_ = 13 * rate_one;
   std::int64_t cost_ = 10 * std::int64_t{cost_one};

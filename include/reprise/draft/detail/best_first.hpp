@@ -133,7 +133,8 @@ std::size_t grow_best_first(std::array<Item, Most>& written, Draft& draft, Expan
       frontier.reset(1);
     else
       frontier.want_one_less();
-    if (item.depth < max_depth) expand(static_cast<NodeIndex>(size - 1), frontier);
+    if (item.depth < max_depth && !draft.ends(static_cast<NodeIndex>(size - 1)))
+      expand(static_cast<NodeIndex>(size - 1), frontier);
   }
   return size;
 }

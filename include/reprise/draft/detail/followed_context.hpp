@@ -191,8 +191,9 @@ inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
 template <LookupIndex Index>
 class FollowedContext {
  public:
-  FollowedContext(std::uint64_t key, std::size_t max_bytes)
-      : index_(IndexOptions{.orders = orders, .key = key, .max_bytes = max_bytes}), counts_(key) {}
+  FollowedContext(std::uint64_t key, std::size_t max_bytes, std::uint32_t vocabulary)
+      : index_(IndexOptions{.orders = orders, .key = key, .max_bytes = max_bytes, .vocabulary = vocabulary}),
+        counts_(key) {}
 
   void clear() {
     index_.clear();
@@ -348,7 +349,8 @@ class FollowedContext {
     const std::size_t before = index_.tokens().size();
     index_.append(tokens);
     const TokenSpan indexed = index_.tokens();  // empty if the index dropped its tokens
-    for (const Token token : indexed.subspan(std::min(before, indexed.size()))) counts_.add(token);
+    for (const Token token : indexed.subspan(std::min(before, indexed.size())))
+      if (token >= 0) counts_.add(token);
   }
   void follow(Token token) {
     add(TokenSpan(&token, 1));

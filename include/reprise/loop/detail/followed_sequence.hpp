@@ -52,6 +52,14 @@ class FollowedSequence {
     return planned->batch.last(planned->drafted);
   }
 
+  /// The engine has run only the first `drafted` drafted tokens of the pass. Returns how many it has not run.
+  std::size_t verified(std::size_t drafted) noexcept {
+    if (!pass_ || drafted >= pass_->drafted) return 0;
+    const std::size_t before = pass_->drafted;
+    if (const auto shorter = session_.shorten(pass_->ticket, drafted)) pass_ = *shorter;
+    return before - pass_->drafted;
+  }
+
   void forget() noexcept { known_ = false; }
   /// Forgets the sequence. The next one begins with this strategy.
   template <class Strategy>

@@ -174,8 +174,19 @@ class OpenRound {
             .shape = {1, batch_.size(), sequence.context().size()},
             .ticket = ticket_};
   }
+  /// Reduces the planned pass to its first `drafted` drafted rows, if it has more. The ticket stays valid.
+  void shorten(std::size_t drafted) noexcept {
+    if (drafted >= drafted_) return;
+    const std::size_t draft = drafted_ - padding_;
+    if (drafted < draft) cut_ = Cut::budget;
+    padding_ = drafted - std::min(drafted, draft);
+    drafted_ = drafted;
+    batch_.truncate(pending_ + drafted);
+  }
   /// True if `ticket` is the newest one, and its pass is neither committed nor cancelled.
   [[nodiscard]] bool is_open(Ticket ticket) const noexcept { return ticket == ticket_ && phase_ >= Phase::planned; }
+  /// The same before resolve().
+  [[nodiscard]] bool is_planned(Ticket ticket) const noexcept { return ticket == ticket_ && phase_ == Phase::planned; }
   /// Stores the target's likeliest tokens after row (anchor + i). Drops them if memory runs out, because they only
   /// inform drafts. Ignores tokens after the first 1,024, and rows after the last. Errors: bad_ticket.
   Result<void> report_top_k(Ticket ticket, std::size_t i, TokenSpan tokens) noexcept {
@@ -191,7 +202,7 @@ class OpenRound {
   /// Returns the decision made from the picks of the pass. Errors: bad_ticket; bad_picks if there are no picks.
   template <Picks P, class Predicate>
   Result<Decision> resolve(Sequence& sequence, Ticket ticket, P&& picks, Predicate&& predicate) {
-    if (ticket != ticket_ || phase_ != Phase::planned) return bad_ticket();
+    if (!is_planned(ticket)) return bad_ticket();
     std::size_t rows = unlimited;
     if constexpr (requires { picks.size(); }) rows = static_cast<std::size_t>(picks.size());
     if (rows == 0) return Error{ErrorCode::bad_picks, "no picks: return at least the token after the anchor's row"};
@@ -201,7 +212,7 @@ class OpenRound {
   /// this draft.
   template <class Predicate>
   Result<Decision> resolve(Sequence& sequence, Ticket ticket, Accepted accepted, Predicate&& predicate) {
-    if (ticket != ticket_ || phase_ != Phase::planned) return bad_ticket();
+    if (!is_planned(ticket)) return bad_ticket();
     if (!is_path(pass(sequence), accepted))
       return Error{
           ErrorCode::bad_picks,

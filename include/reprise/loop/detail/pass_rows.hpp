@@ -55,6 +55,7 @@ inline DraftBudget clamp_to_contract(DraftBudget budget, const DraftBudget& aske
   budget.max_leaves = std::clamp<std::size_t>(budget.max_leaves, 1, std::max<std::size_t>(asked.max_leaves, 1));
   if (asked.shape == DraftShape::chain) budget.shape = DraftShape::chain;
   budget.min_path_probability = std::max(budget.min_path_probability, asked.min_path_probability);
+  budget.stops = asked.stops;
   return budget;
 }
 
