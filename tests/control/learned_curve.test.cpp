@@ -16,6 +16,18 @@
 #include "support/simulated_decoding.hpp"
 
 namespace reprise::learned_curve_test {
+
+// Gives the tests the private numbers of passes, because 2^31 passes would take minutes. An explicit instantiation may
+// name private members.
+std::uint64_t& passes_of(LearnedCurve& curve);
+std::uint64_t& last_plain_of(LearnedCurve& curve);
+template <auto Passes, auto Plain>
+struct PassNumbers {
+  friend std::uint64_t& passes_of(LearnedCurve& curve) { return curve.*Passes; }
+  friend std::uint64_t& last_plain_of(LearnedCurve& curve) { return (curve.*Plain).seen; }
+};
+template struct PassNumbers<&LearnedCurve::passes_, &LearnedCurve::plain_>;
+
 namespace {
 
 using std::chrono::nanoseconds;
@@ -38,6 +50,28 @@ TEST(LearnedCurve, FindsEveryCurveInNoise) {
     const LearnedCurve curve = after({}, 6000, engine, 33);
     for (std::size_t rows = 1; rows <= 33; ++rows)
       EXPECT_NEAR(cost(curve, rows) / testing::plausible_cost(engine, rows), 1, 0.06) << engine.name << " " << rows;
+  }
+}
+
+TEST(LearnedCurve, TriesAsOftenAfterBillionsOfPlainPasses) {
+  constexpr std::uint64_t half = std::uint64_t{1} << 31;
+  for (const std::uint64_t plain_passes :
+       {std::uint64_t{0}, half - 5000, half + 8, 2 * half - 600, 2 * half + 8, half << 20}) {
+    LearnedCurve curve = after({}, 600, {"linear", [](std::size_t rows) { return 0.9 + 0.1 * double(rows); }}, 9);
+    passes_of(curve) += plain_passes;
+    last_plain_of(curve) += plain_passes;
+    const std::uint64_t begun = curve.passes();
+    std::size_t may_try = 0, probes = 0, uncertain = 0;
+    for (int pass = 0; pass < 4096; ++pass) {
+      curve.learn(1, true, nanoseconds(10'000'000));
+      may_try += curve.may_try() ? 1 : 0;
+      probes += curve.should_probe_plain(std::int64_t{1} << 20, false) ? 1 : 0;
+      uncertain += curve.uncertain(5) ? 1 : 0;
+    }
+    EXPECT_EQ(curve.passes(), begun + 4096);
+    EXPECT_EQ(may_try, 512U) << plain_passes;  // each eighth pass
+    EXPECT_EQ(probes, 0U) << plain_passes;
+    EXPECT_TRUE(plain_passes == 0 || uncertain == 4096) << plain_passes;
   }
 }
 

@@ -102,8 +102,8 @@ class LearnedCurve {
   /// passes. Each further one after a timed pass delays it by twice as many, up to 4,096.
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely) const noexcept {
     if (passes_ == 0) return false;
-    if (untimed_plain_ > 0 && passes_ - last_plain_ < std::uint32_t{16} << untimed_plain_) return false;
-    const std::int64_t since = passes_ - plain_.seen;
+    if (untimed_plain_ > 0 && passes_ - last_plain_ < std::uint64_t{16} << untimed_plain_) return false;
+    const auto since = static_cast<std::int64_t>(passes_ - plain_.seen);
     const std::int64_t share = cost_one / (plain_.count > 0 ? 8 * std::int64_t{std::min(1 + plain_.count, 32U)} : 2);
     return since >= (closely ? 16 : 256) || loss <= since * share;
   }
@@ -112,8 +112,9 @@ class LearnedCurve {
   /// most_rows + 1 if the last pass was not timed, and never below CostPrior::widest().
   [[nodiscard]] std::size_t explored_rows() const noexcept {
     if (!timed_) return most_rows + 1;
-    return std::max<std::size_t>(
-        {3, plain_.count < 2 ? 0 : 2 * widest_, passes_ / 32, static_cast<std::size_t>(std::bit_width(assumed_))});
+    return std::max<std::size_t>({3, plain_.count < 2 ? 0 : 2 * widest_,
+                                  static_cast<std::size_t>(std::min<std::uint64_t>(passes_ / 32, most_rows + 1)),
+                                  static_cast<std::size_t>(std::bit_width(assumed_))});
   }
 
   /// Returns true if the cost of a row count is uncertain: neither trusted nor assumed, or not timed for 128 to 2,048
@@ -128,6 +129,10 @@ class LearnedCurve {
   /// One row is always trusted; more than most_rows rows never are.
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
     return rows >= 1 && rows <= most_rows && (rows == 1 || rows_[rows - 1].trusted);
+  }
+  /// Returns the number of times from which the cost of a row count was learned, at most 64.
+  [[nodiscard]] std::uint32_t samples(std::size_t rows) const noexcept {
+    return rows >= 2 && rows <= most_rows ? rows_[rows - 1].count : 0;
   }
   /// Returns the relative error that the cost of a row count may have, in 1/65,536. It is the usual error of a time,
   /// divided by the square root of the number of times. For row counts without times, this number counts as 1.
@@ -157,7 +162,7 @@ class LearnedCurve {
   }
   /// Returns true if a trial is due: a pass whose row count has an uncertain() cost. At most each eighth pass is one.
   [[nodiscard]] bool may_try() const noexcept {
-    return timed_ && passes_ % 8 == 0 && plain_.count > 0 && static_cast<std::int32_t>(passes_ - next_trial_) >= 0;
+    return timed_ && passes_ % 8 == 0 && plain_.count > 0 && passes_ >= next_trial_;
   }
   /// Returns true if the cost of a row count is trusted or assumed.
   [[nodiscard]] bool known(std::size_t rows) const noexcept { return trusted(rows) || assumes(rows); }
@@ -180,13 +185,13 @@ class LearnedCurve {
     const bool confirmed = !lower && took <= 2 * expected;
     if (!confirmed) wait_ = shortest_wait;
     const std::int64_t loss = lower ? 0 : std::clamp<std::int64_t>(took - instead, 0, cost_one);
-    next_trial_ = passes_ + static_cast<std::uint32_t>(detail::UnitScale::floor(loss * wait_));
+    next_trial_ = passes_ + static_cast<std::uint64_t>(detail::UnitScale::floor(loss * wait_));
     if (confirmed) wait_ = std::min(2 * wait_, longest_wait);
   }
 
   /// Return the largest known() row count, or 1, and the number of timed passes of 1 to most_rows rows.
   [[nodiscard]] std::size_t widest() const noexcept { return widest_; }
-  [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
+  [[nodiscard]] std::uint64_t passes() const noexcept { return passes_; }
   /// Returns the number of refits. Costs read from the curve stay valid until this number changes.
   [[nodiscard]] std::uint32_t revision() const noexcept { return revision_; }
 
@@ -265,7 +270,7 @@ class LearnedCurve {
       if (whole > 0 && part < whole)
         base_[j] = static_cast<Cost>(cost_one + (std::int64_t{base_[j]} - cost_one) * part / whole);
       if (known(j + 1)) assumed_ |= std::uint64_t{1} << j;
-      const std::uint32_t seen = rows_[j].seen;
+      const std::uint64_t seen = rows_[j].seen;
       rows_[j] = {};
       rows_[j].seen = seen;
     }
@@ -278,7 +283,9 @@ class LearnedCurve {
   }
   /// Returns how often the part of the cost of i + 1 rows above 1 has been halved: 16 times if it is unknown.
   [[nodiscard]] std::uint32_t half_lives(std::size_t i) const noexcept {
-    return known(i + 1) ? std::min((passes_ - rows_[i].seen) / (half_life << rows_[i].patience), 16U) : 16U;
+    constexpr std::uint64_t most = 16;
+    if (!known(i + 1)) return most;
+    return static_cast<std::uint32_t>(std::min((passes_ - rows_[i].seen) / (half_life << rows_[i].patience), most));
   }
   void refit() noexcept {
     ++revision_;
@@ -339,12 +346,12 @@ class LearnedCurve {
   std::uint64_t slope_ = 0;     // cost per row after the last known row
   std::size_t widest_ = 1;      // the largest known row count
   std::uint32_t revision_ = 0;  // number of refits
-  std::uint32_t passes_ = 0;
-  std::uint32_t next_trial_ = 0;  // pass number
+  std::uint64_t passes_ = 0;
+  std::uint64_t next_trial_ = 0;  // pass number
   std::uint32_t wait_ = shortest_wait;
   bool timed_ = true;                // the last pass was timed
   std::uint32_t untimed_plain_ = 0;  // untimed plain passes that followed timed ones, at most 8
-  std::uint32_t last_plain_ = 0;     // passes() at the last plain pass
+  std::uint64_t last_plain_ = 0;     // passes() at the last plain pass
 };
 
 }  // namespace reprise

@@ -129,7 +129,7 @@ class TokenTableDrafter {
     const auto accepted = std::count_if(outcome.accepted.begin(), outcome.accepted.end(), ours);
     const bool poor = Probability::ratio(static_cast<std::uint32_t>(accepted), static_cast<std::uint32_t>(sent)) <
                       options_.poor_share;
-    poor_ = poor ? poor_ + 1 : 0;  // a rest does not reset it, so one more poor round is enough after a rest
+    poor_ = poor ? std::min(poor_ + 1, options_.poor_rounds) : 0;  // a rest does not reset it, so one more poor round is enough after a rest
     if (poor_ >= options_.poor_rounds) rest_ = options_.rest_rounds;
   }
 

@@ -98,14 +98,14 @@ struct RecentSamples {
   std::array<Sample, ring> samples{};
   Sample value = 0;
   std::uint32_t count = 0;     // number of samples in the value
-  std::uint32_t next = 0;      // number of samples ever added
-  std::uint32_t seen = 0;      // pass number of the last sample
+  std::uint64_t seen = 0;      // pass number of the last sample
   std::uint32_t patience = 0;  // how often a sample confirmed an old or unknown value, at most `most_patience`
+  std::uint8_t next = 0;       // number of samples ever added, modulo a multiple of `ring`
   bool trusted = false;        // there are two samples, or the only one is within a factor of two of its expected value
 
   /// Adds a sample above 0 from pass number `pass`. `expected`: the value before the first sample. Returns true if the
   /// value starts again.
-  bool add(Sample sample, Sample expected, const UsualError& usual, std::uint32_t pass) noexcept {
+  bool add(Sample sample, Sample expected, const UsualError& usual, std::uint64_t pass) noexcept {
     samples[next++ % ring] = sample;
     count = std::min(count + 1, memory);
     trusted = count > 1 || (sample / 2 <= expected && expected / 2 <= sample);
@@ -133,7 +133,7 @@ struct RecentSamples {
 
  private:
   /// Returns the sample before the last `age` ones.
-  [[nodiscard]] Sample last(std::uint32_t age) const noexcept { return samples[(next - 1 - age) % ring]; }
+  [[nodiscard]] Sample last(std::uint32_t age) const noexcept { return samples[(next + ring - 1 - age) % ring]; }
   /// Returns the mean of the last samples that are near their lower median.
   [[nodiscard]] std::int64_t mean(const UsualError& usual) const noexcept {
     const std::uint32_t size = std::min(count, ring);
