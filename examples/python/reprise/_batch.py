@@ -12,7 +12,7 @@ from . import _library
 from ._arrays import Tokens, address, copied, ends, text, tokens, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError
-from ._handle import Owner, history_of, locked
+from ._handle import Owner
 from ._history import History
 from ._options import bound_of, checked_bytes, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
@@ -52,8 +52,8 @@ class BatchDrafter(Owner):
         self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
         self._size = whole(slots, "slots", least=1, most=65536)
-        struct, shown, owners = options(cost, history, max_draft, max_bytes, key, saved_costs, engine, vocabulary)
-        self._create(struct, f"{self._size} slots, {shown}", owners, self._size)
+        struct, shown, _ = options(cost, history, max_draft, max_bytes, key, saved_costs, engine, vocabulary)
+        self._create(struct, f"{self._size} slots, {shown}", history, self._size)
 
     @property
     def slots(self) -> int:
@@ -121,10 +121,19 @@ class BatchDrafter(Owner):
         Options of the batch that are not given again do not hold for the slot any more, except costs and `max_draft`. A
         request that goes on in another slot needs a call there, too.
         """
-        struct, _, owners = options(history=history, max_bytes=max_bytes, key=key)
-        slot, used = self._known(slot), history_of(owners)
-        with locked(owners):
-            self._call("assign", slot, ctypes.byref(struct), read=lambda: self._handle.use(used, slot))
+        struct, _, _ = options(history=history, max_bytes=max_bytes, key=key)
+        slot, uses = self._known(slot), self._open().uses
+        used = [history._open()] if history is not None else []
+
+        def run() -> None:
+            uses[slot] = uses.get(slot, []) + used  # both, in case an exception comes after the library's call
+            self._run(_library.library.reprise_batch_assign, "assign", (slot, ctypes.byref(struct)), None)
+            uses[slot] = used
+
+        if history is None:
+            self._alone(run)
+        else:
+            history._alone(self._alone, run)
 
     def report_top_k(self, slot: int, row: int, likeliest: Any) -> None:
         """Reports the likeliest tokens of a row of a slot's part of the pass, the likeliest first.

@@ -24,6 +24,7 @@ class CostCurve(Owner):
     """
 
     _kind = "curve"
+    _shared = True
     _instead = "use this one; a curve never changes, and all objects and threads can share it"
 
     def __init__(self) -> None:
@@ -92,13 +93,13 @@ class CostCurve(Owner):
 
     @classmethod
     def _made(cls, shown: str, name: str, function: str, *arguments: Any) -> CostCurve:
-        pointer, described = ctypes.c_void_p(), _library.LibraryError()
+        curve = cls.__new__(cls)
+        handle, described = curve._new(), _library.LibraryError()
         create = getattr(_library.library, f"reprise_curve_{function}")
-        status = create(*arguments, ctypes.byref(pointer), ctypes.byref(described))
+        status = create(*arguments, ctypes.byref(handle.pointer), ctypes.byref(described))
         if status != _library.OK:
             if name == "points" and arguments[1]:  # the number in the error is an index
                 name, described.value = f"points[{described.value}]", 0
             raise error(status, described, name)
-        curve = cls.__new__(cls)
-        curve._own(pointer.value or 0, shown)
+        curve._own(handle, shown)
         return curve

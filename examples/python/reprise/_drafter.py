@@ -72,8 +72,7 @@ class Drafter(Owner):
         self._pointer, self._count = ctypes.c_void_p(), ctypes.c_size_t()
         self._results = ctypes.byref(self._pointer), ctypes.byref(self._count)
         # A view of the library's buffer. It is read only after the library has returned the same address again.
-        self._view_at: Any = None
-        self._view = np.empty(0, np.int32)
+        self._view: tuple[int | None, Tokens] = None, np.empty(0, np.int32)
 
     def draft(self, ids: Any, most: int = 16, conversation: int | None = None, now: int | None = None) -> Tokens:
         """Returns at most `most` tokens that may follow `ids`: a new array, possibly empty.
@@ -102,23 +101,23 @@ class Drafter(Owner):
             now = self._clock()
         else:
             now = whole(now, "now")
-        self._enter()
-        try:
-            handle = self._handle.pointer
-            status = self._draft(
-                handle, first, ids.size, most if self.enabled else 0, now, conversation, *self._results
-            )
-            if status:
-                raise error(status, self._error(handle).contents, "draft")
-            count = self._count.value
-            if not count:
-                return np.empty(0, np.int32)
-            if self._pointer.value != self._view_at:
-                self._view_at = self._pointer.value
-                self._view = np.ctypeslib.as_array((ctypes.c_int32 * _LONGEST).from_address(self._view_at))
-            return self._view[:count].copy()
-        finally:
-            self._lock.release()
+        drafted: Tokens = self._alone(self._read, first, ids.size, most if self.enabled else 0, now, conversation)
+        return drafted
+
+    def _read(self, *arguments: Any) -> Tokens:
+        pointer = self._open().pointer
+        status = self._draft(pointer, *arguments, *self._results)
+        if status:
+            raise error(status, self._error(pointer).contents, "draft")
+        count = self._count.value
+        if not count:
+            return np.empty(0, np.int32)
+        at, view = self._view
+        if self._pointer.value != at:
+            at = self._pointer.value
+            view = np.ctypeslib.as_array((ctypes.c_int32 * _LONGEST).from_address(at))
+            self._view = at, view  # both at once, because a signal handler may raise an exception between two calls
+        return view[:count].copy()
 
     def verified(self, drafted: int) -> None:
         """Reports that the engine has run only the first `drafted` tokens of the last draft.

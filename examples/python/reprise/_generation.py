@@ -3,28 +3,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import weakref
-from collections.abc import Iterator
 
 from ._errors import OrderError
 from ._session import Session
 
-_lock = threading.Lock()
-_owned: weakref.WeakSet[Session] = weakref.WeakSet()
 
+class Generation:
+    """One of the generations that a session serves one after another. Its own loop ends it, or the collector does.
 
-@contextlib.contextmanager
-def owned(session: Session) -> Iterator[None]:
-    """Gives the session to one generation, until it ends, is closed or is collected."""
-    with _lock:
-        if session in _owned:
+    The end is an assignment, because a signal handler may raise an exception at the begin of any function.
+    """
+
+    over = False
+
+    def begin(self, session: Session) -> None:
+        """Gives the session to this generation. Raises OrderError if another one uses it."""
+        session._alone(self._begin, session)
+
+    def _begin(self, session: Session) -> None:
+        used = session._generation
+        other = used() if used is not None else None
+        if other is not None and not other.over:
             raise OrderError(
                 "session: another generation uses it; run that one to its end, close() it, or pass another session"
             )
-        _owned.add(session)
-    try:
-        yield
-    finally:
-        _owned.discard(session)
+        session._generation = weakref.ref(self)

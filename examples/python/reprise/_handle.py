@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
+import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 from . import _library
@@ -17,95 +18,156 @@ from ._errors import OrderError, error
 Self = TypeVar("Self", bound="Owner")
 
 
-# Protects the users of all handles, because Python may run without its global lock. A thread may take it twice: while it
-# counts, the garbage collector can release another object.
-_counting = threading.RLock()
+class Lock:
+    """Lets one thread at a time run something. No exception of a signal handler leaves it taken.
+
+    CPython runs signal handlers after calls, so also between the call that takes a lock and the next statement. Here,
+    each such place is inside the `try`, and nothing is called between the end of the `try` and the release.
+    """
+
+    __slots__ = ("_lock", "_name", "_waits", "_lost", "__weakref__")
+
+    def __init__(self, name: str, waits: bool = False) -> None:
+        self._name, self._waits, self._lost = name, waits, False
+        self._lock: Any = threading.RLock()  # it knows its thread, so that a release without a take raises an exception
+        _locks.add(self)
+
+    def alone(self, run: Callable[..., Any], *arguments: Any) -> Any:
+        """Returns run(*arguments). Raises OrderError if the thread may not run it now."""
+        lock, taken = self._lock, None
+        if lock._is_owned():
+            raise OrderError(
+                f"{self._name}: a call of this thread has not ended; do not use it in signal handlers and finalizers"
+            )
+        try:
+            taken = lock.acquire(self._waits)
+            if not taken:
+                raise OrderError(f"{self._name}: another thread is using it; use one object for each thread")
+            if self._lost:
+                raise OrderError(
+                    f"{self._name}: another thread was using it when this process was forked; create a new one"
+                )
+            return run(*arguments)
+        finally:
+            if taken:
+                lock.release()
+            elif taken is None:  # an exception came before the lock was taken, or just after
+                try:  # noqa: SIM105: suppress() is a call, before which another exception can come
+                    lock.release()
+                except RuntimeError:
+                    pass
+
+    def locked(self) -> bool:
+        """Returns true during a call. Takes nothing."""
+        return repr(self._lock).startswith("<locked")
+
+    def after_fork(self) -> None:
+        """Gives the lock up in a new process if a thread that is not in this process has it."""
+        if self._lock.acquire(False):
+            self._lock.release()
+        else:
+            self._lock, self._lost = threading.RLock(), True
+
+
+_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for lock in list(_locks):
+        lock.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Handle:
-    """A handle of the library. It is destroyed when nobody uses it any more."""
+    """A handle of the library. It is destroyed when nothing refers to it any more."""
 
-    __slots__ = ("pointer", "_destroy", "_users", "_uses")
+    __slots__ = ("pointer", "uses", "lock", "_destroy", "__weakref__")
 
-    def __init__(self, pointer: int, destroy: Callable[[int], None]) -> None:
-        self.pointer = pointer
-        self._destroy = destroy
-        self._users = 1
-        self._uses: dict[int, Handle] = {}  # they have to outlive this handle
+    def __init__(self, kind: str, name: str, waits: bool = False) -> None:
+        self.pointer = ctypes.c_void_p()  # the library itself writes it: no exception can come before it is kept
+        self.uses: dict[int, list[Handle]] = {}  # they have to outlive this handle
+        self.lock = Lock(name, waits)
+        self._destroy = getattr(_library.library, f"reprise_{kind}_destroy")
 
-    def use(self, used: Handle | None, place: int = -1) -> None:
-        """Keeps `used` alive, in place of the handle that was used at this place before."""
-        before = self._uses.pop(place, None)
-        if used is not None:
-            with _counting:
-                used._users += 1
-            self._uses[place] = used
-        if before is not None:
-            before.release()
+    def destroy(self) -> None:
+        """Frees the memory now."""
+        pointer, self.pointer = self.pointer, ctypes.c_void_p()
+        self._destroy(pointer)
 
-    def used(self, place: int = -1) -> Handle | None:
-        """The handle that is used at this place."""
-        return self._uses.get(place)
-
-    def release(self) -> None:
-        with _counting:
-            self._users -= 1
-            last = self._users == 0
-        if last:
+    def __del__(self) -> None:
+        if self.pointer and not self.lock._lost:  # a lost handle is half changed
             self._destroy(self.pointer)
-            for used in self._uses.values():
-                used.release()
 
 
 class Owner:
-    """The owner of a handle. Every call of the library goes through _call()."""
+    """The owner of a handle. Every call of the library goes through _call() or _alone()."""
 
     _kind = ""  # part of the names of its functions, such as "session"
     _instead = ""  # what to do in place of a copy
     _shown = "not created"  # for repr()
-    _closed = True
+    _handle: Handle | None = None
     _below = BELOW  # the bound of token ids
     _waits = False  # whether a second thread waits for the first
+    _shared = False  # whether other handles use the handle
 
-    def _own(self, pointer: int, shown: str, uses: Handle | None = None) -> None:
+    def _new(self, history: Owner | None = None) -> Handle:
+        """Returns a handle, for the library to fill in."""
+        handle = Handle(self._kind, type(self).__name__, self._waits)
+        if history is not None:
+            handle.uses[-1] = [history._open()]
+        return handle
+
+    def _own(self, handle: Handle, shown: str) -> None:
         self._shown = shown
-        self._handle = Handle(pointer, getattr(_library.library, f"reprise_{self._kind}_destroy"))
-        self._handle.use(uses)
         self._error: Any = getattr(_library.library, f"reprise_{self._kind}_error", None)
-        self._lock = threading.Lock()
-        self._closed = False
+        self._lock = handle.lock
+        self._handle = handle
 
-    def _create(self, options: Any, shown: str, owners: Sequence[Owner] = (), *more: Any) -> None:
-        """Creates the handle. `owners`: the objects that the options refer to. `more`: arguments after the options."""
-        pointer, described = ctypes.c_void_p(), _library.LibraryError()
+    def _create(self, options: Any, shown: str, history: Owner | None = None, *more: Any) -> None:
+        """Creates the handle. `history`: that of the options. `more`: arguments after the options."""
+        handle, described = self._new(history), _library.LibraryError()
         create = getattr(_library.library, f"reprise_{self._kind}_create")
-        with locked(owners):
-            status = create(ctypes.byref(options), *more, ctypes.byref(pointer), ctypes.byref(described))
+
+        def run() -> None:
+            status = create(ctypes.byref(options), *more, ctypes.byref(handle.pointer), ctypes.byref(described))
             if status != _library.OK:
                 raise error(status, described, type(self).__name__)
-            self._own(pointer.value or 0, shown, history_of(owners))
+
+        if history is None:
+            run()
+        else:
+            history._alone(run)
+        self._own(handle, shown)
+
+    @property
+    def _closed(self) -> bool:
+        return self._handle is None
+
+    def _open(self) -> Handle:
+        """Returns the handle. Raises OrderError if it has been closed."""
+        handle = self._handle
+        if handle is None:
+            raise OrderError(f"{type(self).__name__}: it has been closed; create a new one")
+        return handle
+
+    def _alone(self, run: Callable[..., Any], *arguments: Any) -> Any:
+        """Returns run(*arguments), while no other thread uses the object."""
+        self._open()
+        return self._lock.alone(run, *arguments)
 
     def _call(self, name: str, *arguments: Any, read: Callable[[], Any] | None = None) -> Any:
         """Calls a function of the library, and returns read(). Raises an exception if it fails."""
-        function = getattr(_library.library, f"reprise_{self._kind}_{name}")
-        self._enter()
-        try:
-            status = function(self._handle.pointer, *arguments)
-            if status != _library.OK:
-                raise error(status, self._error(self._handle.pointer).contents, name)
-            return read() if read is not None else None
-        finally:
-            self._lock.release()
+        return self._alone(self._run, getattr(_library.library, f"reprise_{self._kind}_{name}"), name, arguments, read)
 
-    def _enter(self) -> None:
-        self._acquire()
-        if self._closed:
-            self._lock.release()
-            raise OrderError(f"{type(self).__name__}: it has been closed; create a new one")
-
-    def _acquire(self) -> None:
-        if not self._lock.acquire(self._waits):
-            raise OrderError(f"{type(self).__name__}: another thread is using it; use one object for each thread")
+    def _run(self, function: Any, name: str, arguments: Sequence[Any], read: Callable[[], Any] | None) -> Any:
+        pointer = self._open().pointer
+        status = function(pointer, *arguments)
+        if status != _library.OK:
+            raise error(status, self._error(pointer).contents, name)
+        return read() if read is not None else None
 
     def _bytes(self, name: str, *arguments: Any) -> bytes:
         """Calls a function that fills a buffer."""
@@ -122,22 +184,20 @@ class Owner:
 
     def close(self) -> None:
         """Frees the memory now, as the end of a `with` block does. Later calls raise OrderError, except close()."""
-        self._acquire()
-        closed, self._closed = self._closed, True
-        self._lock.release()
-        if not closed:
-            self._handle.release()
+        if self._handle is not None and not self._lock._lost:
+            self._alone(self._close)
+        self._handle = None
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None and not self._shared:  # __del__() would do it too, but exceptions end in finalizers
+            handle.destroy()
 
     def __enter__(self: Self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._handle.release()
 
     def __reduce_ex__(self, _: SupportsIndex) -> NoReturn:
         # Two objects with one handle would both free it.
@@ -152,19 +212,3 @@ class Owner:
 def shown(given: dict[str, Any]) -> str:
     """Returns a text for repr(), of the options that are given. They must not be secret."""
     return ", ".join(f"{name}={value!r}" for name, value in given.items() if value) or "default options"
-
-
-@contextlib.contextmanager
-def locked(owners: Sequence[Owner]) -> Iterator[None]:
-    """Holds the locks of objects that options refer to. None of them may have been closed."""
-    with contextlib.ExitStack() as used:
-        for owner in owners:  # all threads take the locks in this order
-            used.enter_context(owner._lock)
-            if owner._closed:
-                raise OrderError(f"{type(owner).__name__}: it has been closed; create a new one")
-        yield
-
-
-def history_of(owners: Sequence[Owner]) -> Handle | None:
-    """Returns the handle of the history among the objects that options refer to."""
-    return next((owner._handle for owner in owners if owner._kind == "history"), None)

@@ -30,6 +30,7 @@ class History(Owner):
     """
 
     _kind = "history"
+    _shared = True
     _waits = True  # adapters make drafters, which read it, in any thread
     _instead = "use this one for all objects, or load() into a new one what save() returns"
 
@@ -81,11 +82,7 @@ class History(Owner):
             found = type(source).__name__
             raise TypeError(f"source: must be a Drafter, a BatchDrafter or a Session, but is of the type {found}")
         slots = (whole(slot, "slot"),) if kind == "batch" else ()
-        source._enter()
-        try:
-            self._call(f"learn_from_{kind}", source._handle.pointer, *slots)
-        finally:
-            source._lock.release()
+        source._alone(lambda: self._call(f"learn_from_{kind}", source._open().pointer, *slots))
 
     def save(self, tokenizer: int = 0) -> bytes:
         """Returns a snapshot. `tokenizer`: a number for the tokenizer and the model, such as a hash of the file."""

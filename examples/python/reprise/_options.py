@@ -13,7 +13,7 @@ from . import _library
 from ._arrays import BELOW, number, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError
-from ._handle import Owner, shown
+from ._handle import shown
 from ._history import History
 
 
@@ -40,16 +40,17 @@ def options(
     saved_costs: bytes | None = None,
     engine: str | None = None,
     vocabulary: int = 0,
-) -> tuple[Any, str, list[Owner]]:
-    """Returns the struct, a text that shows it, and the objects that it refers to."""
+) -> tuple[Any, str, History | None]:
+    """Returns the struct, a text that shows it, and the history that it refers to."""
     if cost is None or isinstance(cost, CostCurve):
         curve = cost
     else:
         curve = CostCurve._linear(number(cost, "cost", "a CostCurve or a number"), "cost")
     if history is not None and not isinstance(history, History):
         raise TypeError(f"history: must be a History, but is of the type {type(history).__name__}")
-    for name, owner in (("cost", curve), ("history", history)):
-        if owner is not None and owner._closed:
+    handles = [owner._handle if owner is not None else None for owner in (curve, history)]
+    for name, owner, handle in zip(("cost", "history"), (curve, history), handles):
+        if owner is not None and handle is None:
             raise ArgumentError(f"{name}: it has been closed; create a new one")
     if saved_costs is not None:
         checked_bytes(saved_costs, "saved_costs")
@@ -57,8 +58,7 @@ def options(
             raise ArgumentError("engine: is missing; pass the name that save_costs() was given")
     struct = _library.Options(
         ctypes.sizeof(_library.Options),
-        curve._handle.pointer if curve is not None else None,
-        history._handle.pointer if history is not None else None,
+        *(handle.pointer if handle is not None else None for handle in handles),
         whole(max_draft, "max_draft"),
         whole(max_bytes, "max_bytes"),
         whole(key, "key", most=2**64 - 1),
@@ -67,9 +67,10 @@ def options(
         engine_name(engine) if engine is not None else None,
         vocabulary,
     )
+    struct.handles = handles  # they have to outlive it
     given = {"cost": curve, "history": history, "max_draft": max_draft, "max_bytes": max_bytes, "engine": engine}
     given["vocabulary"] = vocabulary
-    return struct, shown(given), [owner for owner in (curve, history) if owner is not None]
+    return struct, shown(given), history
 
 
 def bound_of(vocabulary: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +83,7 @@ class Session(Owner):
 
     _kind = "session"
     _instead = "fork() returns a second session that continues from this state"
+    _generation: weakref.ref[Any] | None = None  # see Generation.begin()
 
     def __init__(
         self,
@@ -233,10 +235,11 @@ class Session(Owner):
 
     def fork(self) -> Session:
         """Returns a second session that continues from this state, without the open pass."""
-        pointer = ctypes.c_void_p()
-        self._call("fork", ctypes.byref(pointer))
+        handle = self._new()
+        handle.uses.update(self._open().uses)
+        self._call("fork", ctypes.byref(handle.pointer))
         second = Session.__new__(Session)
-        second._own(pointer.value or 0, self._shown, self._handle.used())
+        second._own(handle, self._shown)
         second._below = self._below
         second._planned = None
         second._clock = self._clock

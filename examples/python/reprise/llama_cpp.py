@@ -111,12 +111,16 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
 @contextlib.contextmanager
 def without_drafts() -> Iterator[None]:
     """Turns drafts off in the `with` block: for requests of this thread or task only, and of all Llama objects."""
-    before = _off.set(True)
+    before, change = _off.get(), None
     try:
+        change = _off.set(True)
         yield
     finally:
-        with contextlib.suppress(ValueError):  # a generator may end in another context than it began
-            _off.reset(before)
+        if change is None:  # an exception of a signal handler came before or after set()
+            _off.set(before)
+        else:
+            with contextlib.suppress(ValueError):  # a generator may end in another context than it began
+                _off.reset(change)
 
 
 def _serve() -> None:

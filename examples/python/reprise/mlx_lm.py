@@ -11,7 +11,7 @@ import numpy as np
 from mlx_lm.models.cache import can_trim_prompt_cache, make_prompt_cache, trim_prompt_cache
 
 from ._arrays import tokens
-from ._generation import owned
+from ._generation import Generation
 from ._session import Session
 
 
@@ -42,7 +42,9 @@ def generate_step(
     if max_tokens == 0:
         return
     session = session if session is not None else Session()
-    with owned(session):
+    generation = Generation()
+    try:
+        generation.begin(session)
         session.begin(ids)
         for first in range(0, len(ids) - 1, prefill_step_size):
             model(mx.array(ids[first : min(first + prefill_step_size, len(ids) - 1)])[None], cache=cache)
@@ -59,6 +61,8 @@ def generate_step(
                     yield token, logprobs[row]
             finally:  # the caller may stop in the middle of a pass, and use the cache again
                 _trim(cache, unseen)
+    finally:
+        generation.over = True
 
 
 def _drafts_that_fit(cache: Any) -> int:

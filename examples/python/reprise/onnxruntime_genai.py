@@ -10,7 +10,7 @@ import numpy as np
 
 from ._arrays import tokens, whole
 from ._drafter import Drafter
-from ._generation import owned
+from ._generation import Generation
 from ._session import Session
 
 
@@ -35,7 +35,9 @@ def generate(
     if whole(max_tokens, "max_tokens") == 0:
         return
     session = session if session is not None else Session()
-    with owned(session):
+    generation = Generation()
+    try:
+        generation.begin(session)
         if len(ids) > 1:
             generator.append_tokens(ids[:-1])
         session.begin(ids)
@@ -54,6 +56,8 @@ def generate(
             finally:  # the caller may stop in the middle of a pass, and use the generator again
                 if unseen > 0:
                     generator.rewind_to(generator.token_count() - unseen)
+    finally:
+        generation.over = True
 
 
 def set_draft(engine: Any, request: Any, ids: Any, drafter: Drafter, most: int = 16) -> int:

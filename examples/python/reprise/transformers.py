@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from transformers.generation.candidate_generator import CandidateGenerator
 from ._arrays import whole
 from ._drafter import Drafter
 from ._errors import OrderError
+from ._handle import Lock
 from ._options import clock_for
 from ._session import Pass, Session
 from ._statistics import Statistics
@@ -114,7 +114,7 @@ class Drafts:
         # The class of the model refers to this object.
         self._model, self._custom, self._options = weakref.ref(model), custom, options
         self._most, self._max_leaves = whole(most, "most"), whole(max_leaves, "max_leaves", least=1)
-        self._lock = threading.Lock()
+        self._lock = Lock("Drafts", waits=True)
         self._counts: Counter[str] = Counter()
         self._free: list[Any] = []
         self._give_back(self._new())  # wrong options raise here
@@ -131,38 +131,36 @@ class Drafts:
     def statistics(self) -> Statistics:
         """The counts of all generations that have ended. `fields` has whole numbers only."""
         names = ("tokens", "passes", "drafted_passes", "drafted", "accepted", "timed_passes", "pass_ns")
-        with self._lock:
-            counts = dict(self._counts)
+        counts = self._lock.alone(dict, self._counts)
         return Statistics(**{name: counts.get(name, 0) for name in names}, fields=counts)
 
     def save_costs(self, engine: str) -> bytes:
         """As Drafter.save_costs(): the costs that the last generation has learned."""
-        return Drafter(saved_costs=self._costs, engine="shared").save_costs(engine)
+        return Drafter(saved_costs=self._options["saved_costs"], engine="shared").save_costs(engine)
 
     def _new(self) -> Any:
         return (Session if self._max_leaves > 1 else Drafter)(**self._options)
 
     def _give_back(self, drafter: Any) -> None:
         costs = drafter.save_costs("shared")
-        with self._lock:
-            self._costs = costs
-            self._options["saved_costs"], self._options["engine"] = costs, "shared"
-            self._free.append(drafter)
+        self._lock.alone(self._options.update, {"saved_costs": costs, "engine": "shared"})
+        self._free.append(drafter)
 
     @contextlib.contextmanager
     def _drafter(self) -> Iterator[Any]:
         """A drafter that no other generation uses."""
-        with self._lock:
-            drafter = self._free.pop() if self._free else self._new()
+        try:
+            drafter = self._free.pop()
+        except IndexError:
+            drafter = self._lock.alone(self._new)
         # The counts of a session begin with each generation, those of a drafter go on.
-        before = _counts(drafter) if isinstance(drafter, Drafter) else {}
+        before = _counts(drafter) if isinstance(drafter, Drafter) else Counter[str]()
         try:
             yield drafter
         finally:
             after = _counts(drafter)
-            with self._lock:
-                self._counts.update(after)
-                self._counts.subtract(before)
+            after.subtract(before)
+            self._lock.alone(self._counts.update, after)
             self._give_back(drafter)
 
     def _can_serve(
@@ -318,8 +316,8 @@ def _fires(criterion: Any, ids: Any) -> bool:
     return fired if isinstance(fired, bool) else bool(fired.all())
 
 
-def _counts(drafter: Any) -> dict[str, int]:
-    return {name: value for name, value in drafter.statistics.fields.items() if isinstance(value, int)}
+def _counts(drafter: Any) -> Counter[str]:
+    return Counter({name: value for name, value in drafter.statistics.fields.items() if isinstance(value, int)})
 
 
 def _is_own(part: Any) -> bool:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import unittest
+import weakref
 
 import numpy as np
 import reprise
@@ -131,18 +132,18 @@ class Batches(unittest.TestCase):
             batch.assign(tenant, history)
         for drafts in (batch.draft({0: [1, 2, 3, 4], 1: [1, 2, 3, 4]}), batch.draft({0: [2, 3, 4], 1: [2, 3, 4]})):
             self.assertEqual([drafts[slot][:2].tolist() for slot in (0, 1)], [[10, 20], [11, 21]])
-        handles = [history._handle for history in histories]
+        handles = [weakref.ref(history._handle) for history in histories]
         for history in histories:
             history.close()
-        self.assertEqual([handle._users for handle in handles], [1, 1], "the slots use them")
+        self.assertTrue(all(handle() for handle in handles), "the slots use them")
         self.assertEqual(batch.draft({1: [1, 2, 3, 4]})[1][:1].tolist(), [11])
         batch.assign(1)
         self.assertNotIn(11, batch.draft({1: [1, 2, 3, 4]})[1].tolist())
-        self.assertEqual([handle._users for handle in handles], [1, 0])
+        self.assertEqual([handle() is None for handle in handles], [False, True])
         with self.assertRaisesRegex(ValueError, "^history: it has been closed"):
             batch.assign(0, histories[0])
         batch.close()
-        self.assertEqual([handle._users for handle in handles], [0, 0])
+        self.assertEqual([handle() for handle in handles], [None, None])
 
     def test_likeliest_tokens_of_a_slot(self) -> None:
         for reported in (False, True):

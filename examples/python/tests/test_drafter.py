@@ -272,10 +272,7 @@ class Refusals(unittest.TestCase):
         entered, done, errors = threading.Event(), threading.Event(), []
 
         def occupy() -> None:
-            self.drafter._enter()
-            entered.set()
-            done.wait(10)
-            self.drafter._lock.release()
+            self.drafter._alone(lambda: (entered.set(), done.wait(10)))
 
         other = threading.Thread(target=occupy)
         other.start()

@@ -98,10 +98,8 @@ class Decoding(unittest.TestCase):
         for refused in (lambda: session.begin([]), lambda: session.plan(eos=-1), lambda: session.append([2**31])):
             with self.assertRaises(ValueError):
                 refused()
-        session._lock.acquire()  # as if another thread were in a call
         with self.assertRaises(reprise.OrderError):
-            session.plan()
-        session._lock.release()
+            session._alone(session.plan)  # during a call
         session.commit([4])
         self.assertEqual(session.statistics.timed_passes, 1)
 
