@@ -105,7 +105,7 @@ reprise_add_layer_tests(
   ngram_shown_rows
   ngram_stores
   no_drafter
-  origin_runs
+  origin_bits
   predicted_output_drafter
   presets
   prompt_lookup_drafter

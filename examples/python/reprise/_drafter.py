@@ -114,7 +114,7 @@ class Drafter(Owner):
             return np.empty(0, np.int32)
         at, view = self._view
         if self._pointer.value != at:
-            at = self._pointer.value
+            at = self._pointer.value or 0
             view = np.ctypeslib.as_array((ctypes.c_int32 * _LONGEST).from_address(at))
             self._view = at, view  # both at once, because a signal handler may raise an exception between two calls
         return view[:count].copy()

@@ -104,8 +104,8 @@ class NgramDrafter {
     context_.rebase(before, context, options_.max_evidence);
   }
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
-  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output. After the first row that the
-  /// target shows, one observe() allocates NgramOptions::row_bytes nevertheless, unless learn_row() has allocated them.
+  /// holds for at most 32,768 distinct tokens. After the first row that the target shows, one observe() allocates
+  /// NgramOptions::row_bytes nevertheless, unless learn_row() has allocated them.
   void reserve(std::size_t max_context) { context_.reserve(max_context); }
 
   /// Drafts from the index's own text, [evidence | context], not from the span passed in.

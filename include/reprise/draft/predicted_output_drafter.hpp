@@ -12,7 +12,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/merged_draft.hpp"
-#include "reprise/draft/detail/origin_runs.hpp"
+#include "reprise/draft/detail/origin_bits.hpp"
 #include "reprise/draft/detail/predicted_output_cursors.hpp"
 #include "reprise/index/rolling_hash.hpp"
 
@@ -85,7 +85,7 @@ class PredictedOutputDrafter {
   }
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     if (fresh == 0) return;
-    origins_.append(size_, origin);
+    origins_.append(fresh, origin);
     remember(context);
     if (origin == Origin::prompt) return restart();
     for (std::size_t size = context.size() - fresh + 1; size <= context.size(); ++size) {
@@ -108,7 +108,7 @@ class PredictedOutputDrafter {
     for (std::size_t at = last.position; at < size; ++at) follow(context.first(at + 1));
   }
   void reserve(std::size_t max_context) {
-    static_cast<void>(origins_.reserve(std::min<std::size_t>(max_context, 1'024)));
+    static_cast<void>(origins_.reserve(max_context));
     static_cast<void>(checkpoints_.reserve(max_context / checkpoint_distance + 64));
   }
 
@@ -287,7 +287,7 @@ class PredictedOutputDrafter {
   RollingHashIndex index_;  // over all references, concatenated
   Buffer<Document> documents_;
   std::size_t references_ = 0;  // total number of tokens in the references
-  detail::OriginRuns origins_;
+  detail::OriginBits origins_;
   std::size_t size_ = 0;                                             // number of tokens in the context
   std::array<Token, detail::PredictedOutputCursors::compared> end_;  // the last tokens of the context, for comparisons
   detail::PredictedOutputCursors cursors_;

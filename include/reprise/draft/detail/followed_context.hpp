@@ -12,7 +12,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/draft/detail/origin_runs.hpp"
+#include "reprise/draft/detail/origin_bits.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/index/detail/token_counts.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -209,7 +209,7 @@ class FollowedContext {
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     if (fresh == 0) return;
     const bool whole = !index_.exhausted();
-    origins_.append(size_, origin);
+    origins_.append(fresh, origin);
     size_ += fresh;
     grow(context.last(fresh));
     if (whole && index_.exhausted() && evidence_ != 0) give_up_evidence(context);
@@ -234,9 +234,9 @@ class FollowedContext {
     const TextRange head{evidence_, evidence_ + common.head};
     const TextRange replaced{head.end, size_ - common.tail};
     const TextRange tail{replaced.end, size_};
-    OriginRuns origins;
+    OriginBits origins;
     const auto keep = [&](TextRange range) {
-      origins.append(text.size(), origins_, range.begin, range.end);
+      origins.append(origins_, range.begin, range.end);
       static_cast<void>(text.append(tokens().subspan(range.begin, range.end - range.begin)));
     };
     // The new text: [old evidence | replaced tokens and their surroundings | context], without the oldest evidence.
@@ -248,9 +248,9 @@ class FollowedContext {
     keep({evidence_ - (evidence - from_dropped), evidence_});
     keep({dropped.end - from_dropped, dropped.end});
 
-    origins.append(evidence, origins_, head.begin, head.end);
-    if (common.head + common.tail < fresh.size()) origins.append(evidence + common.head, Origin::prompt);
-    origins.append(evidence + fresh.size() - common.tail, origins_, tail.begin, tail.end);
+    origins.append(origins_, head.begin, head.end);
+    origins.append(fresh.size() - common.head - common.tail, Origin::prompt);
+    origins.append(origins_, tail.begin, tail.end);
     static_cast<void>(text.append(fresh));
     restart({text.data(), text.size()}, std::move(origins), evidence);
     if (index_.exhausted() && evidence_ != 0) give_up_evidence(fresh);
@@ -268,13 +268,13 @@ class FollowedContext {
   }
 
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
-  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output.
+  /// holds for at most 32,768 distinct tokens.
   void reserve(std::size_t max_context) {
     reserved_ = max_context;
     const std::size_t text = evidence_ + max_context;
     static_cast<void>(index_.reserve(text));
     static_cast<void>(counts_.reserve(std::min<std::size_t>(text, 32'768)));
-    static_cast<void>(origins_.reserve(std::min<std::size_t>(text, 1'024)));
+    static_cast<void>(origins_.reserve(text));
     static_cast<void>(checkpoints_.reserve(text / (followed + 1) + 2));  // worst case: only long runs
   }
 
@@ -329,7 +329,7 @@ class FollowedContext {
     }
   }
   /// Replaces everything with a text whose first `evidence` tokens are evidence.
-  void restart(TokenSpan text, OriginRuns origins, std::size_t evidence) {
+  void restart(TokenSpan text, OriginBits origins, std::size_t evidence) {
     clear();
     origins_ = std::move(origins);
     evidence_ = evidence;
@@ -339,8 +339,8 @@ class FollowedContext {
   }
   /// Drops the evidence when the index runs out of memory, because evidence must not take memory from the context.
   void give_up_evidence(TokenSpan context) {
-    OriginRuns origins;
-    origins.append(0, origins_, evidence_, size_);
+    OriginBits origins;
+    origins.append(origins_, evidence_, size_);
     restart(context, std::move(origins), 0);
   }
 
@@ -408,7 +408,7 @@ class FollowedContext {
 
   Index index_;
   TokenCounts counts_;
-  OriginRuns origins_;
+  OriginBits origins_;
   LiveMatches matches_;
   Buffer<Checkpoint> checkpoints_;
   std::size_t size_ = 0;      // tokens in the text, including those that did not fit in the index

@@ -38,10 +38,12 @@ class Column {
   }
   /// Precondition: memory for the element is reserved.
   void push_reserved(T value) noexcept { current_.push_reserved(value); }
-  /// Keeps the memory, except for that of a move into which the truncation cuts.
+  /// Keeps the memory, except for that of a move if nothing is left. Otherwise the move goes on: if each cut ended it,
+  /// the array could become full first.
   void truncate(std::size_t size) noexcept {
     current_.truncate(size);
-    if (size < larger_.size()) larger_.release();
+    larger_.truncate(size);
+    if (size == 0) larger_.release();
   }
   /// Like Buffer::reserve().
   [[nodiscard]] bool reserve(std::size_t wanted) noexcept {
@@ -53,6 +55,7 @@ class Column {
   bool move(std::size_t batch) noexcept {
     constexpr std::size_t faster = 4;  // elements copied in the time in which one is entered in a table
     const std::size_t count = to_move(faster * size(), capacity(), size(), batch, 0);
+    if (count == 0) larger_.release();  // see NgramChain::move()
     if (count == 0 || !larger_.reserve(capacity() + capacity() / 8)) return false;
     const std::span<const T> left = std::span<const T>(current_).subspan(larger_.size());
     static_cast<void>(larger_.append(left.first(std::min(left.size(), count))));

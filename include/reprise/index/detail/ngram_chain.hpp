@@ -33,7 +33,8 @@ struct SameNgram {
 /// Each token adds one element, so the links grow and shrink with the tokens.
 ///
 /// A table can grow without a stall: move() enters some n-grams in a larger table, in the order of the text. Lookups
-/// use the smaller table until the larger one has the n-grams of all tokens and replaces it.
+/// use the smaller table until the larger one has the n-grams of all tokens and replaces it. truncate() erases from
+/// both.
 class NgramChain {
  public:
   /// The maximum number of tokens in a batch.
@@ -97,14 +98,18 @@ class NgramChain {
   /// Forgets all but the first `size` tokens, the last token first. Precondition: `tokens` still holds all of the
   /// tokens.
   void truncate(TokenSpan tokens, std::size_t size) noexcept {
-    if (size < larger_.size) larger_ = {};
     for (std::size_t i = previous_.size(); i-- > size;) {
       if (i + 1 >= n_) {
         const Position before = previous_[i];
         table_.undo(hash_.value(), static_cast<Position>(i + 1), before);
+        if (i < larger_.size) larger_.table.undo(hash_.value(), static_cast<Position>(i + 1), before);
         if (forward_ && before != 0) next_.set(before - 1, next_[i]);
       }
       retreat(tokens, i);
+    }
+    if (size < larger_.size) {  // the move goes on: if each cut ended it, the table could become full first
+      larger_.size = size;
+      larger_.hash = hash_;
     }
     previous_.truncate(size);
     next_.truncate(size);
