@@ -150,6 +150,16 @@ if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.9)
   set_tests_properties(llama_server.scripts PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 TIMEOUT 300)
 endif()
 
+# The converter of recordings, and what it writes in the replay.
+if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.10)
+  add_test(
+    NAME replay.to_trace COMMAND ${Python3_EXECUTABLE} -m unittest discover -s ${CMAKE_CURRENT_SOURCE_DIR}/replay
+  )
+  set_tests_properties(
+    replay.to_trace PROPERTIES ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;REPRISE_REPLAY=$<TARGET_FILE:reprise-replay>"
+  )
+endif()
+
 # The script for GPUs, on the CPU. -DPython3_EXECUTABLE= names a Python that has torch.
 set(has_torch 1)
 if(Python3_Interpreter_FOUND)

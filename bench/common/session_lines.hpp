@@ -11,6 +11,9 @@
 
 namespace reprise::tools {
 
+/// The remedy for a file of another format, in messages.
+inline constexpr std::string_view convert_it = "convert it with python3 bench/replay/to_trace.py";
+
 /// One session of a file: a JSON object on a line of its own. Errors are thrown as InputError with file, line and
 /// field.
 class SessionLine {
@@ -36,7 +39,7 @@ class SessionLine {
 };
 
 /// Calls `read` for the first `limit` lines that are not blank. `path` is used in messages. Throws InputError if there
-/// is no such line or if reading fails.
+/// is no such line, if reading fails, or if the file begins like one of another format, which the message names.
 void read_session_lines(std::istream& in, const std::string& path, std::size_t limit,
                         const std::function<void(const SessionLine&)>& read);
 

@@ -65,8 +65,25 @@ Turn turn_of(const tools::SessionLine& line, const tools::Json& json, const std:
   return turn;
 }
 
+/// What an object is that has no "turns", and what to do; empty if it may be a session with a mistake.
+std::string other_record(const tools::Json& json) {
+  if (json.find("turns") != nullptr) return {};
+  struct Record {
+    const char* key;
+    const char* name;
+  };
+  for (const auto& [key, name] : {Record{"conversations", "ShareGPT conversation"}, Record{"messages", "chat"},
+                                  Record{"prompt_token_ids", "request of an engine"}, Record{"prompt", "request"},
+                                  Record{"instruction", "instruction"}, Record{"text", "text"}})
+    if (json.find(key) != nullptr)
+      return std::string("\"") + key + "\": the file has " + name +
+             "s, not sessions: " + std::string(tools::convert_it);
+  return {};
+}
+
 TraceSession session_of(const tools::SessionLine& line) {
   const tools::Json& json = line.json();
+  if (const std::string other = other_record(json); !other.empty()) line.fail(other);
   TraceSession session{line.string(line.member(json, "id"), "id"),
                        line.string(line.member(json, "category"), "category"),
                        {},

@@ -16,6 +16,7 @@ namespace reprise::replay::trace_test {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
@@ -143,6 +144,31 @@ TEST(Trace, RefusesALineThatIsCutAnywhere) {
 TEST(Trace, RefusesAFileWithoutSessions) {
   EXPECT_THAT(refused(""), StartsWith("t.jsonl: no sessions"));
   EXPECT_THAT(refused("\n \n"), StartsWith("t.jsonl: no sessions"));
+}
+
+TEST(Trace, NamesTheFormatOfAFileOfAnotherKind) {
+  using namespace std::string_literals;
+  const std::string remedy = ": convert it with python3 bench/replay/to_trace.py";
+  const std::string chat = R"({"conversations": [{"from": "human", "value": "a"}]})";
+  const std::string json = "t.jsonl:1: the file is ";
+  EXPECT_EQ(refused("[\n  " + chat + "\n]\n"), json + "a JSON array, not one object a line" + remedy);
+  EXPECT_EQ(refused("[" + chat + "]"), json + "a JSON array, not one object a line" + remedy);
+  EXPECT_EQ(refused("{\n  \"id\": \"a\"\n}\n"), json + "an indented JSON object, not one object a line" + remedy);
+  EXPECT_EQ(refused("\n \n" + ("[" + chat)).substr(0, 12), "t.jsonl:3: t");
+  EXPECT_EQ(refused("\x1f\x8b\x08\0rest"s), json + "compressed by gzip" + remedy);
+  EXPECT_EQ(refused("\x28\xb5\x2f\xfdrest"s), json + "compressed by zstd: unpack it first");
+  EXPECT_EQ(refused("BZh9rest"s), json + "compressed by bzip2: unpack it first");
+  EXPECT_EQ(refused("\xfd\x37zXZrest"s), json + "compressed by xz: unpack it first");
+  EXPECT_EQ(refused("PK\x03\x04rest"s), json + "a zip archive: unpack it first");
+  EXPECT_EQ(refused("PAR1rest"s), json + "a Parquet table: save its records as JSON first");
+  EXPECT_EQ(refused("<!DOCTYPE html>"s), json + "a page in HTML or XML: save its records as JSON first");
+  for (const std::string& text : {"\xff\xfe{\0\n\0"s, "\xfe\xff\0{\0\n"s, "{\0\"\0i\0"s, "\0{\0\"\0i"s})
+    EXPECT_EQ(refused(text), json + "text in UTF-16" + remedy);
+  EXPECT_EQ(refused("\xff\xfe\0\0{\0\0\0"s), json + "text in UTF-32" + remedy);
+  EXPECT_EQ(refused(chat), "t.jsonl:1: \"conversations\": the file has ShareGPT conversations, not sessions" + remedy);
+  for (const char* const key : {"messages", "prompt_token_ids", "prompt", "instruction", "text"})
+    EXPECT_THAT(refused("{\"" + std::string(key) + "\": []}"), EndsWith(remedy)) << key;
+  EXPECT_EQ(refused("{\"prompt\": [], \"turns\": []}"), "t.jsonl:1: id: missing");
 }
 
 TEST(Trace, RefusesWhatIsNoFile) {

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/replay/to_trace.py: each format of its --help, its errors, and its result in the replay."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(__file__).parents[2] / "bench/replay/to_trace.py"
+#: A tokenizer: the bytes of the text.
+BYTES = f'{sys.executable} -c "import sys, json; [print(list(json.loads(line).encode())) for line in sys.stdin]"'
+CHAT = {
+    "id": "a",
+    "conversations": [
+        {"from": "system", "value": "S"},
+        {"from": "human", "value": "ab"},
+        {"from": "gpt", "value": "cd"},
+        {"from": "human", "value": "é"},
+        {"from": "gpt", "value": "f"},
+    ],
+}
+CHAT_TURNS = [{"prompt": [*b"S\nab\n"], "output": [*b"cd"]}, {"prompt": [*"é\n".encode()], "output": [*b"f"]}]
+
+
+class Converter(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def run_script(self, *arguments: str, status: int = 0) -> tuple[str, str]:
+        done = subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done.stdout, done.stderr
+
+    def convert(self, data: bytes | str, *arguments: str, name: str = "chats.json") -> list[dict[str, Any]]:
+        path = self.folder / name
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        out, _ = self.run_script("--tokenizer", BYTES, *arguments, str(path))
+        return [json.loads(line) for line in out.splitlines()]
+
+    def refused(self, data: bytes | str, *arguments: str) -> str:
+        path = self.folder / "bad.json"
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        out, error = self.run_script(*arguments, str(path), status=2)
+        self.assertEqual(out, "")
+        self.assertTrue(error.startswith("to_trace.py: "), error)
+        return error.replace(str(path), "FILE").removeprefix("to_trace.py: ").strip()
+
+    def test_share_gpt_in_each_encoding(self) -> None:
+        wanted = [{"id": "chats/a", "category": "chats", "turns": CHAT_TURNS}]
+        for text in (json.dumps([CHAT]), json.dumps([CHAT], indent=2, ensure_ascii=False), json.dumps(CHAT),
+                     json.dumps(CHAT, indent=1)):
+            for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"):
+                self.assertEqual(self.convert(text.encode(encoding)), wanted, encoding)
+            self.assertEqual(self.convert(gzip.compress(text.encode())), wanted)
+            self.assertEqual(self.convert(text.replace("\n", "\r\n")), wanted)
+        two = json.dumps(CHAT) + "\n\n" + json.dumps({**CHAT, "id": 7}) + "\n"
+        self.assertEqual([session["id"] for session in self.convert(two)], ["chats/a", "chats/7"])
+        self.assertEqual(len(self.convert(two, "--limit", "1")), 1)
+
+    def test_other_records(self) -> None:
+        one = [{"prompt": [*b"ab\n"], "output": [*b"cd"]}]
+        ids = [{"prompt": [1, 2], "output": [3, 4]}]
+        parts = [{"type": "text", "text": "ab"}, {"type": "image_url"}]
+        for record, turns in (
+            ({"messages": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "cd"}]}, one),
+            ({"messages": [{"role": "user", "content": parts}, {"role": "assistant", "content": "cd"}]}, one),
+            ({"prompt": "ab", "completion": "cd"}, one),
+            ({"prompt": "ab", "response": "cd"}, one),
+            ({"prompt": "ab", "output": "cd"}, one),
+            ({"instruction": "a", "input": "b", "output": "cd"}, [{"prompt": [*b"a\nb\n"], "output": [*b"cd"]}]),
+            ({"text": "abc"}, [{"prompt": [*b"a"], "output": [*b"bc"]}]),
+            ({"prompt_token_ids": [1, 2], "output_token_ids": [3, 4]}, ids),
+            ({"prompt_token_ids": [1, 2], "generated_token_ids": [3, 4]}, ids),
+            ({"prompt_token_ids": [1, 2], "token_ids": [3, 4]}, ids),
+            ({"prompt_token_ids": [1, 2], "outputs": [{"text": "x", "token_ids": [3, 4]}]}, ids),
+        ):
+            self.assertEqual(self.convert(json.dumps(record))[0]["turns"], turns, record)
+        self.assertEqual(self.convert("plain text\n", name="notes.txt")[0]["turns"],
+                         [{"prompt": [*b"p"], "output": [*b"lain text\n"]}])
+
+    def test_template_and_category(self) -> None:
+        session = self.convert(json.dumps({"prompt": "a", "output": "b"}), "--template", "<{}>", "--category", "c")[0]
+        self.assertEqual(session, {"id": "c/0", "category": "c", "turns": [{"prompt": [*b"<a>"], "output": [*b"b"]}]})
+
+    def test_summary(self) -> None:
+        path = self.folder / "chats.json"
+        path.write_text(json.dumps([CHAT, {"prompt": "a", "output": ""}]))
+        _, error = self.run_script("--json", "--tokenizer", BYTES, str(path))
+        self.assertEqual(json.loads(error), {"files": 1, "sessions": 1, "turns": 2, "tokens": 3, "skipped": 1})
+
+    def test_refusals(self) -> None:
+        text = json.dumps({"prompt": "a", "output": "b"})
+        for data, arguments, wanted in (
+            (text, (), "the file has texts: give --tokenizer tokenizer.json, or --tokenizer COMMAND"),
+            (text, ("--tokenizer", "no-such-program"), "--tokenizer: the command failed"),
+            (text, ("--tokenizer", "true"), "--tokenizer: the command wrote 0 lines for 2 texts"),
+            (text, ("--tokenizer", "cat"), "--tokenizer: a line: expected a list of token ids"),
+            (text, ("--template", "x"), "--template: has no {}"),
+            (text + '\n{"prompt": ', (), "FILE:2: column 12: is not JSON"),
+            ('{"a": 1}', (), "FILE: record 1: no known fields"),
+            ("[1]", (), "FILE: record 1: expected an object, found int"),
+            ('{"prompt_token_ids": [1]}', (), "FILE: record 1: has prompt_token_ids, but no output"),
+            ('{"prompt_token_ids": ["a"], "token_ids": []}', (), "FILE: record 1: prompt_token_ids: expected a list"),
+            ('{"messages": [{"role": "elf", "content": ""}]}', (), "FILE: record 1: message 1: role: the role 'elf'"),
+            ('{"conversations": [{"from": "gpt", "value": 5}]}', (), "FILE: record 1: message 1: value: expected a text"),
+            (b"\x1f\x8b\x08\x00", (), "FILE: cannot be read"),
+            (b"\xff\xfa\x00x", (), "FILE: is not text in utf-8: byte 0: convert it to UTF-8 first"),
+            ("[]", (), "no record has an output: nothing was written"),
+        ):
+            self.assertIn(wanted, self.refused(data, *arguments))
+        self.assertIn("cannot be read", self.run_script(str(self.folder / "nowhere"), status=2)[1])
+
+    def test_the_replay_reads_the_result(self) -> None:
+        tool = os.environ.get("REPRISE_REPLAY")
+        if tool is None:
+            self.skipTest("REPRISE_REPLAY is not set")
+        (self.folder / "chats.json").write_text(json.dumps([CHAT], indent=2))
+        out, _ = self.run_script("--tokenizer", BYTES, str(self.folder / "chats.json"))
+        (self.folder / "trace.jsonl").write_text(out)
+        done = subprocess.run([tool, "--format", "json", "--cost", "linear:0", str(self.folder / "trace.jsonl")],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["results"][0]["turns"], 2)
+        refused = subprocess.run([tool, str(self.folder / "chats.json")], capture_output=True, text=True, timeout=60)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("a JSON array, not one object a line: convert it with python3 bench/replay/to_trace.py",
+                      refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
