@@ -128,9 +128,9 @@ class Interrupts(unittest.TestCase):
                         signal.setitimer(signal.ITIMER_REAL, 10e-6 + (i % 97) * 1.3e-6)
                         for _ in range(100):  # a finalizer may have taken the exception
                             call()
+                        signal.setitimer(signal.ITIMER_REAL, 0)
                     except Interrupt:
                         pass
-                    signal.setitimer(signal.ITIMER_REAL, 0)
                     self.assertFalse(owner._lock.locked())
                 self.works_in_another_thread(call)
 
