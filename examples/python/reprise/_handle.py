@@ -22,40 +22,40 @@ class Lock:
     """Lets one thread at a time run something. No exception of a signal handler leaves it taken.
 
     CPython runs signal handlers after calls, so also between the call that takes a lock and the next statement. Here,
-    each such place is inside the `try`, and nothing is called between the end of the `try` and the release.
+    each such place is inside a `try`, and nothing is called between its end and the release.
     """
 
     __slots__ = ("_lock", "_name", "_waits", "_lost", "__weakref__")
 
     def __init__(self, name: str, waits: bool = False) -> None:
         self._name, self._waits, self._lost = name, waits, False
-        self._lock: Any = threading.RLock()  # it knows its thread, so that a release without a take raises an exception
+        self._lock: Any = threading.RLock()  # it knows its thread
         _locks.add(self)
 
     def alone(self, run: Callable[..., Any], *arguments: Any) -> Any:
         """Returns run(*arguments). Raises OrderError if the thread may not run it now."""
-        lock, taken = self._lock, None
+        lock, taken = self._lock, False
         if lock._is_owned():
             raise OrderError(
                 f"{self._name}: a call of this thread has not ended; do not use it in signal handlers and finalizers"
             )
         try:
-            taken = lock.acquire(self._waits)
-            if not taken:
-                raise OrderError(f"{self._name}: another thread is using it; use one object for each thread")
-            if self._lost:
-                raise OrderError(
-                    f"{self._name}: another thread was using it when this process was forked; create a new one"
-                )
-            return run(*arguments)
-        finally:
-            if taken:
-                lock.release()
-            elif taken is None:  # an exception came before the lock was taken, or just after
-                try:  # noqa: SIM105: suppress() is a call, before which another exception can come
+            try:
+                taken = lock.acquire(self._waits)
+                if not taken:
+                    raise OrderError(f"{self._name}: another thread is using it; use one object for each thread")
+                if self._lost:
+                    raise OrderError(
+                        f"{self._name}: another thread was using it when this process was forked; create a new one"
+                    )
+                return run(*arguments)
+            finally:
+                if taken:
                     lock.release()
-                except RuntimeError:
-                    pass
+        except BaseException:  # it may have come just after the lock was taken, or (Python 3.10) before the release
+            if lock._is_owned():
+                lock.release()
+            raise
 
     def locked(self) -> bool:
         """Returns true during a call. Takes nothing."""
