@@ -79,7 +79,7 @@ class BatchFollowerWorld {
     bool present = false;                    // in the next call
     std::size_t committed = 0;               // or did_not_run
     std::optional<BatchPlanner::Late> late;  // of a pass whose result the planner does not have yet
-    std::int64_t doubted = 0;
+    BatchPlanner::Late doubted;
     bool follows_alone = false;
   };
 
@@ -175,12 +175,12 @@ class BatchFollowerWorld {
     const bool goes_on = slot.ids.size() >= known.size() && std::equal(known.begin(), known.end(), slot.ids.begin());
     const bool renamed = std::exchange(slot.told_number, slot.number) != slot.number;
     if (!std::exchange(slot.begun, true) || renamed || (!goes_on && !slot.number)) {
-      slot.doubted = 0;
+      slot.doubted = {};
       static_cast<void>(slot.session.begin(slot.ids));
       return;
     }
     if (!goes_on) {
-      slot.doubted = 0;
+      slot.doubted = {};
       const bool cut = slot.ids.size() < known.size() && std::equal(slot.ids.begin(), slot.ids.end(), known.begin());
       ++(cut ? coverage_.truncated : coverage_.edited);
       if (cut) return static_cast<void>(slot.session.truncate(slot.ids.size()));
@@ -193,15 +193,15 @@ class BatchFollowerWorld {
       static_cast<void>(slot.session.commit(pass->ticket));
       fresh = fresh.subspan(slot.committed);
       if (late) planner_.learn_late(*late, slot.committed);
-      planner_.correct(std::exchange(slot.doubted, 0));
+      planner_.correct(std::exchange(slot.doubted, {}));
     } else if (fresh.empty()) {
       slot.committed = BatchPlanner::did_not_run;
       if (pass) static_cast<void>(slot.session.cancel(pass->ticket));
-      if (late) slot.doubted += late->rows;
+      if (late) planner_.doubt(slot.doubted, *late);
     }
     slot.follows_alone = fresh.empty();
     if (fresh.empty()) return;
-    if (!pass) slot.doubted = 0;
+    if (!pass) slot.doubted = {};
     static_cast<void>(slot.session.append(fresh));
   }
 
@@ -257,8 +257,8 @@ class BatchFollowerWorld {
     if (last_.empty()) return;
     std::vector<std::size_t> committed;
     for (const std::size_t i : last_) {
-      committed.push_back(slots_[i].present ? slots_[i].committed : 0);
-      coverage_.cancelled += committed.back() == 0 ? 1 : 0;
+      committed.push_back(slots_[i].present ? slots_[i].committed : BatchPlanner::not_known);
+      coverage_.cancelled += committed.back() == 0 || !slots_[i].present ? 1 : 0;
     }
     std::optional<std::chrono::nanoseconds> time;
     if (alone && known_ && other_rows_ == 0)
@@ -268,8 +268,12 @@ class BatchFollowerWorld {
     planner_.learn(committed, time, time.has_value());  // the follower has a clock
     for (std::size_t i = 0; i < last_.size(); ++i) {
       Slot& slot = slots_[last_[i]];
-      if (!slot.present) slot.late = planner_.late(i);
-      if (slot.committed == BatchPlanner::did_not_run) slot.doubted += planner_.late(i).rows;
+      if (!slot.present) slot.late = planner_.late(i, true);
+      if (slot.committed == BatchPlanner::did_not_run) planner_.doubt(slot.doubted, planner_.late(i, false));
+    }
+    for (Slot& slot : slots_) {
+      planner_.note(slot.doubted);
+      if (slot.late) planner_.note(*slot.late);
     }
   }
 

@@ -199,7 +199,7 @@ class BatchFollower {
     std::size_t committed = 0;               // by its last pass, or BatchPlanner::did_not_run
     std::optional<BatchPlanner::Late> late;  // set while the result of an earlier pass is unknown
     std::size_t entry = 0;                   // in the last plan
-    std::int64_t doubted = 0;                // the loss of passes that seem not to have run
+    BatchPlanner::Late doubted;              // the loss of passes that seem not to have run
     bool follows = false;                    // in this call
     bool present = false;                    // in this call
   };
@@ -235,10 +235,10 @@ class BatchFollower {
       const auto late = std::exchange(slot.late, std::nullopt);
       if (seen && seen->repeated) {
         slot.committed = BatchPlanner::did_not_run;
-        if (late) slot.doubted += late->rows;
+        if (late) planner_.doubt(slot.doubted, *late);
         continue;
       }
-      const std::int64_t doubted = std::exchange(slot.doubted, 0);
+      const BatchPlanner::Late doubted = std::exchange(slot.doubted, {});
       if (!seen || seen->committed == 0) continue;  // another text: what was charged is lost
       slot.committed = seen->committed;
       if (late) planner_.learn_late(*late, slot.committed);
@@ -252,7 +252,8 @@ class BatchFollower {
     const std::optional<std::size_t> ran = std::exchange(ran_, std::nullopt);
     if (last_.empty()) return;
     committed_.clear();
-    for (const std::size_t slot : last_) committed_.push_reserved(slots_[slot].committed);
+    for (const std::size_t slot : last_)
+      committed_.push_reserved(slots_[slot].present ? slots_[slot].committed : BatchPlanner::not_known);
     std::optional<std::chrono::nanoseconds> time;
     if (alone && before && now && ran.value_or(rows_) == rows_)
       time = intervals_.take(PassIntervals::between(*before, *now), rows_);
@@ -261,8 +262,12 @@ class BatchFollower {
     planner_.learn({committed_.data(), committed_.size()}, time, time || !now);
     for (std::size_t i = 0; i < last_.size(); ++i) {
       Slot& slot = slots_[last_[i]];
-      if (!slot.present) slot.late = planner_.late(i);
-      if (slot.committed == BatchPlanner::did_not_run) slot.doubted += planner_.late(i).rows;
+      if (!slot.present) slot.late = planner_.late(i, true);
+      if (slot.committed == BatchPlanner::did_not_run) planner_.doubt(slot.doubted, planner_.late(i, false));
+    }
+    for (std::size_t i = 0; i < size_; ++i) {
+      planner_.note(slots_[i].doubted);
+      if (slots_[i].late) planner_.note(*slots_[i].late);
     }
   }
   void propose(std::span<const FollowedSlot> slots, const DraftBudget& budget) {

@@ -86,13 +86,18 @@ class BatchPlanner {
 
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
-  /// The number of tokens for learn() if the rows of an entry did not run.
+  /// For learn(): the rows of an entry did not run.
   static constexpr std::size_t did_not_run = unlimited;
+  /// For learn(): the result of an entry is not known yet.
+  static constexpr std::size_t not_known = unlimited - 1;
 
-  /// An entry whose result was unknown when its pass was learned. In the unit of Cost.
+  /// What the planner has to know of a pass when the result of an entry comes later. In the unit of Cost.
   struct Late {
-    std::int64_t token = 0;  ///< what one more token saves
-    std::int64_t rows = 0;   ///< the loss that its drafted rows were charged
+    std::int64_t sequences = 1;  ///< of its pass
+    std::int64_t took = 0;       ///< the cost of its pass
+    std::int64_t rows = 0;       ///< the loss that its drafted rows were charged
+    std::int64_t leak = 0;       ///< its share of the leak
+    std::int64_t lowest = 0;     ///< the lowest debt since then, without corrections
   };
 
   explicit BatchPlanner(BatchOptions options = {}) noexcept
@@ -191,55 +196,72 @@ class BatchPlanner {
   }
 
   /// Learns from the pass of the last plan, after its commit. `committed`: the number of tokens that the pass committed
-  /// for each entry; 0 if the entry failed or was stopped before its first token. `time`: the duration of the pass, if
-  /// measured. `as_planned`: false if the pass had other rows than those of the plan, such as those of a prompt, or if
-  /// its time is unknown for another reason that lies outside of it. Then nothing is learned of costs, and the missing
-  /// time does not delay the next plain pass. Nothing is learned from entries that did_not_run, but their drafted rows
-  /// are charged until correct(). Do not call it for a pass that failed as a whole.
+  /// for each entry; 0 if the entry failed or was stopped before its first token; did_not_run or not_known. `time`: the
+  /// duration of the pass, if measured. `as_planned`: false if the pass had other rows than those of the plan, such as
+  /// those of a prompt, or if its time is unknown for another reason that lies outside of it. Then nothing is learned
+  /// of costs, and the missing time does not delay the next plain pass. The rows of entries that are did_not_run or
+  /// not_known count as lost until learn_late() or correct(). Do not call it for a pass that failed as a whole.
   void learn(std::span<const std::size_t> committed, std::optional<std::chrono::nanoseconds> time = {},
              bool as_planned = true) noexcept {
-    const auto left_out = static_cast<std::size_t>(std::ranges::count(committed, did_not_run));
+    const auto count = [&](std::size_t what) { return std::ranges::count(committed, what); };
     if (committed.empty() || nodes_.empty()) return losses_.cancel();
-    all_paid_ = paid_;
-    if (committed.size() == left_out) {
-      all_charged_ = losses_.abandon();
+    const std::int64_t left_out = count(did_not_run);
+    const std::int64_t known = std::ssize(committed) - left_out - count(not_known);
+    late_ = {};
+    left_paid_ = paid_;
+    if (left_out == std::ssize(committed)) {
+      left_loss_ = losses_.abandon();
       return;
     }
     ++turn_;
     cost_.prepare(plain_);
-    all_charged_ = charge();
+    const std::int64_t charged = charge();
     if (left_out > 0) leave_out(committed);
-    as_planned = as_planned && left_out == 0;
+    left_paid_ -= paid_;
+    late_.rows = std::min(charged, charge());
+    left_loss_ = charged - late_.rows;
+    late_.sequences = static_cast<std::int64_t>(plain_.sequences);
+    late_.took = cost_.extra(paid_) + cost_one;
     std::size_t tokens = 0;
-    for (const std::size_t count : committed)
-      tokens += count == did_not_run ? 0 : std::clamp<std::size_t>(count, 1, most_committed);
-    const auto sequences = static_cast<std::int64_t>(committed.size() - left_out);
-    const std::int64_t took = cost_.extra(paid_) + cost_one;
-    throughput_.add(tokens, took * sequences);
-    pace_.add(tokens, std::int64_t{cost_one} * sequences);
+    for (const std::size_t one : committed)
+      if (one < not_known) tokens += std::clamp<std::size_t>(one, 1, most_committed);
+    if (known > 0) add(tokens, known);
+    // A pass without a known result may not have run, so its leak waits, too.
+    const std::int64_t waits = known > 0 ? 0 : LossBudget::leak;
+    late_.leak = waits / late_.sequences;
     // In units of plain passes, each of which gives one token to every sequence.
-    const std::int64_t saved = (static_cast<std::int64_t>(tokens) - sequences) * cost_one / sequences;
-    losses_.settle(all_charged_ - saved, instead_ ? 0 : replay(committed));
-    cost_.learn(paid_, time, instead_, as_planned, contexts_);
+    const std::int64_t saved = (static_cast<std::int64_t>(tokens) - known) * cost_one / late_.sequences;
+    losses_.settle(charged - saved + waits, instead_ ? 0 : replay(committed));
+    cost_.learn(paid_, time, instead_, as_planned && left_out == 0, contexts_);
     last_paid_ = paid_;
   }
-  /// Returns the terms of entry `i` of the plan that was learned last. Call it before the next plan, for an entry that
-  /// learn() counted as 0 or did_not_run.
-  [[nodiscard]] Late late(std::size_t i) const noexcept {
-    if (i >= nodes_.size()) return {};
-    return {.token = cost_one / static_cast<std::int64_t>(std::max<std::size_t>(1, plain_.sequences)),
-            .rows = all_paid_ == 0 ? 0 : all_charged_ * nodes_[i] / static_cast<std::int64_t>(all_paid_)};
+  /// Returns what learn_late() or correct() needs for entry `i` of the plan that was learned last, which was not_known
+  /// or did_not_run. Call it before the next plan.
+  [[nodiscard]] Late late(std::size_t i, bool ran) const noexcept {
+    Late late = late_;
+    const std::size_t paid = ran ? paid_ : left_paid_;
+    const std::int64_t loss = ran ? late_.rows : left_loss_;
+    late.rows = i < nodes_.size() && paid > 0 ? loss * nodes_[i] / static_cast<std::int64_t>(paid) : 0;
+    late.lowest = losses_.uncorrected();
+    return late;
   }
-  /// Learns how many tokens an earlier pass committed for an entry that learn() counted as 0. So sequences may take
-  /// turns: each pass is learned while others are under way.
+  /// Notes the debt of today. Call it after each learn(), for each result that is not known yet.
+  void note(Late& late) const noexcept { late.lowest = std::min(late.lowest, losses_.uncorrected()); }
+  /// Learns how many tokens an earlier pass committed for an entry that was not_known. So sequences may take turns:
+  /// each pass is learned while others are under way.
   void learn_late(const Late& late, std::size_t committed) noexcept {
-    const std::size_t more = std::clamp<std::size_t>(committed, 1, most_committed) - 1;
-    throughput_.add_late(more);
-    pace_.add_late(more);
-    losses_.correct(static_cast<std::int64_t>(more) * late.token);
+    const std::size_t tokens = std::clamp<std::size_t>(committed, 1, most_committed);
+    throughput_.add(tokens, late.took, 1, late.sequences);
+    pace_.add(tokens, cost_one, 1, late.sequences);
+    losses_.correct(static_cast<std::int64_t>(tokens - 1) * cost_one / late.sequences + late.leak, late.lowest);
   }
-  /// Takes back a loss that was charged: the rows did not run, as later results of the sequence show.
-  void correct(std::int64_t charged) noexcept { losses_.correct(charged); }
+  /// Adds `more` to `doubted`, the losses of rows that seem not to have run.
+  void doubt(Late& doubted, const Late& more) const noexcept {
+    doubted.rows = losses_.open(doubted.rows, doubted.lowest) + losses_.open(more.rows, more.lowest);
+    doubted.lowest = losses_.uncorrected();
+  }
+  /// Takes back losses: the rows did not run, as later results of the sequence show.
+  void correct(const Late& doubted) noexcept { losses_.correct(doubted.rows, doubted.lowest); }
 
   /// Returns the recent throughput: tokens per sequence in the time of one plain pass, in 1/65,536.
   [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
@@ -359,6 +381,11 @@ class BatchPlanner {
             .width = cost_.width(plain_.rows + paid_),
             .cut = why(best, limit)};
   }
+  /// Adds the tokens of `part` sequences to the rates.
+  void add(std::size_t tokens, std::int64_t part) noexcept {
+    throughput_.add(tokens, late_.took * part, part, late_.sequences);
+    pace_.add(tokens, std::int64_t{cost_one} * part, part, late_.sequences);
+  }
   /// Returns the loss that the drafted rows of the pass are charged, before what they save.
   [[nodiscard]] std::int64_t charge() const noexcept {
     const std::size_t charged = instead_.value_or(paid_);  // a trial is charged as the pass that it replaced
@@ -395,7 +422,7 @@ class BatchPlanner {
     const std::size_t sequences = std::min({committed.size(), nodes_.size(), offered_.sequences()});
     for (std::size_t i = 0; i < sequences; ++i) {
       if (committed[i] == did_not_run) continue;
-      const std::size_t count = std::min<std::size_t>(committed[i], nodes_[i] + 1);
+      const std::size_t count = committed[i] == not_known ? 0 : std::min<std::size_t>(committed[i], nodes_[i] + 1);
       context += count;
       const bool rejected = nodes_[i] > 0 && count <= nodes_[i];
       if (offered_.replayed(i) && rejected) rows += offered_.pending_of(i) + count - 1;
@@ -429,9 +456,10 @@ class BatchPlanner {
   detail::LossAccount losses_;
   std::size_t turn_ = 0;
   std::size_t last_paid_ = 0;
-  // Of the last learn(): the drafted rows, those that did not run included, and the loss that they were charged.
-  std::size_t all_paid_ = 0;
-  std::int64_t all_charged_ = 0;
+  // Of the pass that was learned last.
+  Late late_;                   // `rows`: the loss that all rows that ran were charged
+  std::size_t left_paid_ = 0;   // the drafted rows that did not run
+  std::int64_t left_loss_ = 0;  // the loss that they were charged
 
   // The last plan.
   PassShape plain_{0, 0, 0};

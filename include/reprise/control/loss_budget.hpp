@@ -47,7 +47,7 @@ class LossAccount;
 ///    that are cancelled after they ran are not counted.
 ///
 /// A pass whose result nobody reports counts as lost: its reservation becomes debt. It may not have run, so it adds no
-/// leak. If its result becomes known later, its tokens count in the pass that is committed then.
+/// leak. If its result becomes known later, its tokens still offset losses, as far as they had offset them at once.
 ///
 /// Use one budget for each engine and tenant: sessions of one budget affect each other's draft lengths. A draft that
 /// could lose more than 6 plain passes is never sent. Source: the leaky bucket of packet networks (Turner 1986).
@@ -237,7 +237,21 @@ class LossAccount {
     planned_ = 0;
     writable().add(loss, before - held_);
   }
-  /// Takes back `loss` of an earlier pass, because more of its result is known now.
+  /// Returns the debt that there would be without correct().
+  [[nodiscard]] std::int64_t uncorrected() const noexcept { return budget().debt() + corrected_; }
+  /// Returns how much of `loss` correct() takes back.
+  [[nodiscard]] std::int64_t open(std::int64_t loss, std::int64_t lowest) const noexcept {
+    return std::clamp<std::int64_t>(lowest - corrected_, 0, std::max<std::int64_t>(loss, 0));
+  }
+  /// Takes back `loss` of an earlier pass, because more of its result is known now. `lowest`: the lowest uncorrected()
+  /// since that pass. The debt becomes no lower than if the result had been known at once: what had leaked away by
+  /// then, or was offset, would not be there to take back. So the bound holds in the order in which passes run.
+  void correct(std::int64_t loss, std::int64_t lowest) noexcept {
+    const std::int64_t back = open(loss, lowest);
+    corrected_ += back;
+    writable().release(0, -back);
+  }
+  /// Takes back a loss since which no other pass of the budget was committed.
   void correct(std::int64_t loss) noexcept { writable().release(0, -loss); }
   /// Ends the sequence: charges the reservations of a pass that was not reported, and of a replay that has not run.
   void close() noexcept {
@@ -259,9 +273,10 @@ class LossAccount {
 
   LossBudget own_;
   LossBudget* shared_ = nullptr;
-  std::int64_t planned_ = 0;  // reserved for the planned pass
-  std::int64_t held_ = 0;     // reserved for the replay
-  std::int64_t replay_ = 0;   // cost of the replay, not charged yet
+  std::int64_t planned_ = 0;    // reserved for the planned pass
+  std::int64_t held_ = 0;       // reserved for the replay
+  std::int64_t replay_ = 0;     // cost of the replay, not charged yet
+  std::int64_t corrected_ = 0;  // sum of all corrections
 };
 
 }  // namespace detail

@@ -345,22 +345,16 @@ class Throughput {
  public:
   [[nodiscard]] Rate rate() const noexcept { return rate_; }
 
-  void add(std::size_t tokens, std::int64_t cost) noexcept {
+  /// Adds a pass, or the sequences of a pass whose results are known: `part` of `all`.
+  void add(std::size_t tokens, std::int64_t cost, std::int64_t part = 1, std::int64_t all = 1) noexcept {
     constexpr std::int64_t memory = 50;  // passes
     constexpr std::size_t many = 1 << 20;
-    tokens_ += static_cast<std::int64_t>(std::min(tokens, many)) * rate_one - tokens_ / memory;
-    cost_ += cost - cost_ / memory;
-    update();
-  }
-  /// Adds tokens of an earlier pass.
-  void add_late(std::size_t tokens) noexcept {
-    tokens_ += static_cast<std::int64_t>(tokens) * rate_one;
-    update();
+    tokens_ += static_cast<std::int64_t>(std::min(tokens, many)) * rate_one - tokens_ * part / (memory * all);
+    cost_ += cost - cost_ * part / (memory * all);
+    rate_ = std::max(rate_one, UnitScale::divide(tokens_, std::max<std::int64_t>(cost_, 1)));
   }
 
  private:
-  void update() noexcept { rate_ = std::max(rate_one, UnitScale::divide(tokens_, std::max<std::int64_t>(cost_, 1))); }
-
   std::int64_t tokens_ = 13 * rate_one;
   std::int64_t cost_ = 10 * std::int64_t{cost_one};
   Rate rate_ = 13 * rate_one / 10;
