@@ -261,7 +261,8 @@ class BatchFollowerWorld {
       coverage_.cancelled += committed.back() == 0 || !slots_[i].present ? 1 : 0;
     }
     std::optional<std::chrono::nanoseconds> time;
-    if (alone && known_ && other_rows_ == 0)
+    const bool whole = std::ranges::find(committed, BatchPlanner::did_not_run) == committed.end();
+    if (alone && whole && known_ && other_rows_ == 0)
       time = intervals_.take(PassIntervals::between(std::chrono::nanoseconds(before_), std::chrono::nanoseconds(now_)),
                              rows_);
     coverage_.timed += time ? 1 : 0;

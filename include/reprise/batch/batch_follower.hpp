@@ -254,12 +254,14 @@ class BatchFollower {
     committed_.clear();
     for (const std::size_t slot : last_)
       committed_.push_reserved(slots_[slot].present ? slots_[slot].committed : BatchPlanner::not_known);
+    const auto committed = std::span<const std::size_t>(committed_.data(), committed_.size());
+    const bool whole = std::ranges::find(committed, BatchPlanner::did_not_run) == committed.end();
     std::optional<std::chrono::nanoseconds> time;
-    if (alone && before && now && ran.value_or(rows_) == rows_)
+    if (alone && whole && before && now && ran.value_or(rows_) == rows_)
       time = intervals_.take(PassIntervals::between(*before, *now), rows_);
     // With a clock, a missing time says nothing about the engine: a prompt ran too, a request began, or there was a
     // pause.
-    planner_.learn({committed_.data(), committed_.size()}, time, time || !now);
+    planner_.learn(committed, time, time || !now);
     for (std::size_t i = 0; i < last_.size(); ++i) {
       Slot& slot = slots_[last_[i]];
       if (!slot.present) slot.late = planner_.late(i, true);
