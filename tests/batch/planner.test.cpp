@@ -66,6 +66,55 @@ TEST(BatchPlanner, SaysWhyItIsNotTheWholeDraft) {
   EXPECT_EQ(dear.plan(drafts.entries()).cut, Cut::unlikely);
 }
 
+/// Plans a pass of two sequences, which draft two tokens each.
+BatchPlanner planned(const Drafts& drafts) {
+  BatchPlanner planner({.curve = CostCurve::linear(0.1)});
+  EXPECT_THAT(numbers(planner.plan(drafts.entries())), ElementsAre(2, 2));
+  return planner;
+}
+
+TEST(BatchPlanner, LateResultsCountAsIfTheyHadBeenKnownAtOnce) {
+  Drafts drafts;
+  for (int i = 0; i < 2; ++i) drafts.chain({99, 98});
+  for (const std::size_t tokens : {1U, 2U, 3U}) {
+    BatchPlanner at_once = planned(drafts);
+    at_once.learn(std::array<std::size_t, 2>{1, tokens});
+    for (const std::size_t known : {std::size_t{1}, BatchPlanner::not_known}) {
+      BatchPlanner later = planned(drafts);
+      later.learn(std::array<std::size_t, 2>{known, BatchPlanner::not_known});
+      const std::int64_t leaked = known == 1 ? LossBudget::leak : 0;
+      EXPECT_EQ(later.loss_budget().debt(), cost_one * 4 / 10 - leaked) << "lost as long as nothing is known";
+      const auto first = later.late(0, true);
+      const auto second = later.late(1, true);
+      if (known != 1) later.learn_late(first, 1);
+      later.learn_late(second, tokens);
+      EXPECT_NEAR(static_cast<double>(later.loss_budget().debt()), static_cast<double>(at_once.loss_budget().debt()),
+                  2);
+      EXPECT_NEAR(static_cast<double>(later.throughput()), static_cast<double>(at_once.throughput()), 400) << tokens;
+    }
+  }
+}
+
+TEST(BatchPlanner, NothingIsLearnedFromRowsThatDidNotRun) {
+  Drafts drafts;
+  for (int i = 0; i < 2; ++i) drafts.chain({99, 98});
+  BatchPlanner planner = planned(drafts);
+  const std::int64_t rate = planner.throughput();
+  planner.learn(std::array<std::size_t, 2>{BatchPlanner::did_not_run, BatchPlanner::did_not_run});
+  EXPECT_EQ(planner.throughput(), rate);
+  EXPECT_EQ(planner.loss_budget().debt(), cost_one * 4 / 10) << "without a leak";
+  BatchPlanner::Late doubted = planner.late(0, false);
+  planner.doubt(doubted, planner.late(1, false));
+  planner.correct(doubted);
+  EXPECT_EQ(planner.loss_budget().debt(), 0);
+
+  BatchPlanner half = planned(drafts);
+  half.learn(std::array<std::size_t, 2>{1, BatchPlanner::did_not_run});
+  EXPECT_NEAR(static_cast<double>(half.loss_budget().debt()), cost_one * 0.4 - LossBudget::leak, 1);
+  half.correct(half.late(1, false));
+  EXPECT_NEAR(static_cast<double>(half.loss_budget().debt()), cost_one * 0.2 - LossBudget::leak, 1);
+}
+
 TEST(BatchPlanner, PlansAnEmptyBatch) {
   BatchPlanner planner;
   const BatchPlan plan = planner.plan({});

@@ -209,6 +209,32 @@ Tokens drafted(reprise_batch* batch, std::size_t slot, const Tokens& ids) {
   return {one.draft, one.draft + one.drafted};
 }
 
+TEST_F(CInterfaceErrors, SlotsOfABatchMayTakeTurnsOrAskAgainBeforeTheirPass) {
+  auto options = sized<reprise_options>();
+  reprise_curve* curve = nullptr;
+  ASSERT_EQ(reprise_curve_create_linear(0.02, &curve, nullptr), REPRISE_OK);
+  options.curve = curve;
+  const auto text_of = [](std::size_t slot, std::size_t count) {
+    Tokens ids(count);
+    for (std::size_t i = 0; i < count; ++i) ids[i] = static_cast<reprise_token>(i % 50 * 7 + slot);
+    return ids;
+  };
+  for (const std::size_t asks : {1U, 3U}) {
+    reprise_batch* made = nullptr;
+    ASSERT_EQ(reprise_batch_create(&options, 2, &made, nullptr), REPRISE_OK);
+    std::size_t counts[] = {200, 200};
+    for (std::size_t call = 0; call < 100; ++call) {
+      std::size_t& count = counts[call % 2];
+      Tokens draft;
+      for (std::size_t ask = 0; ask < asks; ++ask) draft = drafted(made, call % 2, text_of(call % 2, count));
+      count += draft.size() + 1;
+    }
+    EXPECT_GT(counts[0] + counts[1], 400U + 100U * 30U) << asks;
+    reprise_batch_destroy(made);
+  }
+  reprise_curve_destroy(curve);
+}
+
 TEST_F(CInterfaceErrors, ASlotDraftsWithTheHistoryThatItIsAssigned) {
   const Tokens past = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   ASSERT_EQ(reprise_history_add(history, 1, past.data(), past.size(), 0, 0), REPRISE_OK);

@@ -213,6 +213,28 @@ TEST(LossAccount, CountsAPlannedPassThatIsNotReportedAsLost) {
   EXPECT_EQ(debt_after([](detail::LossAccount& account) { account.cancel(); }), 0);
 }
 
+TEST(LossAccount, TakesBackNoMoreThanALateGainWouldHaveOffset) {
+  constexpr std::int64_t one = cost_one;
+  constexpr std::int64_t leak = LossBudget::leak;
+  detail::LossAccount account;
+  account.settle(3 * one + leak);
+  const std::int64_t first = account.uncorrected();
+  account.settle(-one + leak);  // 2 of the 3 are left
+  const std::int64_t lowest = std::min(first, account.uncorrected());
+  account.settle(2 * one + leak);
+  EXPECT_EQ(account.budget().debt(), 4 * one);
+  EXPECT_EQ(account.open(one, lowest), one);
+  account.correct(5 * one, lowest);
+  EXPECT_EQ(account.budget().debt(), 2 * one) << "the debt of 2 since then is not of that pass";
+  account.correct(5 * one, lowest);
+  EXPECT_EQ(account.budget().debt(), 2 * one) << "only once, even for another entry of the pass";
+  account.correct(one, account.uncorrected());
+  EXPECT_EQ(account.budget().debt(), one);
+  detail::LossAccount moved(std::move(account));
+  moved.correct(5 * one, lowest);
+  EXPECT_EQ(moved.budget().debt(), one) << "what was taken back moves along";
+}
+
 TEST(LossAccount, DoesNotLetAGainOffsetTheReplayThatItCauses) {
   constexpr std::int64_t one = cost_one;
   LossBudget budget;

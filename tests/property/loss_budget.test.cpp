@@ -536,9 +536,13 @@ struct SlotsDuel {
   NamedCurve curve;
   Attack attack = Attack::reject;
   bool calm = false;
+  std::size_t groups = 1;   ///< of slots that take turns
+  std::size_t pause = 0;    ///< calls; the slots of odd numbers pause after each pass, which accepts all
+  std::size_t repeats = 0;  ///< percent of calls without a pass
   Random random;
   std::vector<std::vector<Token>> ids;  // of each slot
   BatchFollower<ToldStrategy> follower;
+  std::vector<std::size_t> pauses_until = std::vector<std::size_t>(ids.size(), 0);
 
   bool chance(std::size_t percent) { return !calm && random.chance(percent); }
   /// Runs a pass, and returns its loss. The drafted tokens of a cancelled request are lost.
@@ -546,7 +550,7 @@ struct SlotsDuel {
     std::vector<FollowedSlot> call;
     std::size_t context = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (i > 0 && chance(20)) continue;
+      if (i > 0 && (chance(20) || i % groups != pass % groups || pauses_until[i] > pass)) continue;
       if (ids[i].empty() || random.chance(2) || ids[i].size() > 10'000)
         ids[i].assign(curve.contexts[random.below(curve.contexts.size())], static_cast<Token>(random.below(1000)));
       if (chance(2)) follower.forget(i);
@@ -554,7 +558,8 @@ struct SlotsDuel {
       call.push_back({.slot = i, .ids = ids[i]});
       context += ids[i].size();
     }
-    const auto drafts = follower.draft(call).value();
+    auto drafts = follower.draft(call).value();
+    while (random.chance(repeats)) drafts = follower.draft(call).value();
     const std::size_t n = call.size();
     std::size_t rows = n;
     for (const TokenSpan draft : drafts) rows += draft.size();
@@ -563,8 +568,12 @@ struct SlotsDuel {
     std::size_t saved = 0;
     for (std::size_t i = 0; i < n; ++i) {
       std::vector<Token>& text = ids[call[i].slot];
-      const std::size_t accepted = accepted_by(attack, random, pass, drafts[i].size(), extra,
-                                               follower.planner().loss_budget(), [](std::size_t) { return 0; });
+      const bool pauses = pause > 0 && call[i].slot % 2 == 1;
+      if (pauses) pauses_until[call[i].slot] = pass + random.below(pause);
+      const std::size_t accepted = pauses
+                                       ? drafts[i].size()
+                                       : accepted_by(attack, random, pass, drafts[i].size(), extra,
+                                                     follower.planner().loss_budget(), [](std::size_t) { return 0; });
       text.insert(text.end(), drafts[i].begin(), drafts[i].begin() + static_cast<std::ptrdiff_t>(accepted));
       text.push_back(-7);
       if (chance(5))
@@ -584,12 +593,21 @@ TEST(LossBudgetProperty, TheSlotsOfAFollowerTogetherLoseNoMoreThanTenPassesInATh
     const NamedCurve& curve = curves[random.below(curves.size())];
     const auto attack = static_cast<Attack>(random.below(static_cast<std::size_t>(Attack::count)));
     auto follower = BatchFollower<ToldStrategy>::make(slots, {.length = 32}, {.curve = curve.curve}).value();
-    SlotsDuel duel{curve, attack, random.chance(50), random, {slots, std::vector<Token>()}, std::move(follower)};
+    SlotsDuel duel{.curve = curve,
+                   .attack = attack,
+                   .calm = random.chance(50),
+                   .groups = random.chance(50) ? 1 : 1 + random.below(4),
+                   .pause = random.chance(70) ? 0 : 1 + random.below(1000),
+                   .repeats = random.chance(80) ? 0 : std::size_t{30},
+                   .random = random,
+                   .ids = {slots, std::vector<Token>()},
+                   .follower = std::move(follower)};
     std::vector<std::int64_t> losses;
     while (losses.size() < 2500) losses.push_back(duel.run(losses.size()));
-    return std::pair(
-        testing::worst_window(losses),
-        curve.name + ", attack " + std::to_string(static_cast<int>(attack)) + ", " + std::to_string(slots) + " slots");
+    return std::pair(testing::worst_window(losses),
+                     curve.name + ", attack " + std::to_string(static_cast<int>(attack)) + ", " +
+                         std::to_string(slots) + " slots, turns of " + std::to_string(duel.groups) + ", pause " +
+                         std::to_string(duel.pause) + ", repeated calls " + std::to_string(duel.repeats));
   });
 }
 

@@ -83,6 +83,29 @@ class Batches(unittest.TestCase):
         images = [*([1, 2] + [-1] * 5 + [80]) * 4, 1, 2]
         self.assertTrue({1, 2} >= set(batch.draft({0: images})[0].tolist()))
 
+    def test_slots_that_take_turns_learn_costs_as_all_in_each_call(self) -> None:
+        def tokens_a_pass(groups: int, asks: int) -> float:
+            batch, now = reprise.BatchDrafter(4), 1
+            texts = {slot: [(at % 50) * 7 + slot for at in range(200)] for slot in range(4)}
+            passes, call = 0, 0
+            while min(len(text) for text in texts.values()) < 1200:
+                call += 1
+                part = {slot: text for slot, text in texts.items() if slot % groups == call % groups}
+                for _ in range(asks):
+                    drafts = batch.draft(part, now=now)
+                    now += 3000
+                for slot, draft in drafts.items():
+                    count = len(texts[slot]) + draft.size + 1  # every drafted token is right
+                    texts[slot] = [(at % 50) * 7 + slot for at in range(count)]
+                    passes += 1
+                now += 10**7 + 10**5 * sum(draft.size for draft in drafts.values())
+            return (sum(len(text) for text in texts.values()) - 800) / passes
+
+        every = tokens_a_pass(1, 1)
+        self.assertGreater(every, 12)
+        for groups, asks in ((2, 1), (4, 1), (1, 3), (2, 2)):
+            self.assertGreater(tokens_a_pass(groups, asks), 0.9 * every, (groups, asks))
+
     def test_text_of_another_request_is_gone(self) -> None:
         secret = [*REPEATED, *range(500, 520), 1, 2, 3, *range(500, 520)]
         for conversations, seen in ((None, False), ({0: 7}, True)):

@@ -126,9 +126,12 @@ class BatchFollower {
   /// Follower::verified(). Errors: invalid_argument for a slot that does not exist.
   Result<void> verified(std::size_t slot, std::size_t drafted) noexcept {
     if (slot >= size_) return no_slot(slot);
-    if (slots_[slot].late) return {};  // its pass is an earlier one, which is learned already
     const std::size_t left = slots_[slot].sequence.verified(drafted);
     if (left == 0) return {};
+    if (auto& late = slots_[slot].late) {  // an earlier pass, which is charged already
+      planner_.shorten(*late, left, drafted + left);
+      return {};
+    }
     planner_.shorten(slots_[slot].entry, drafted);
     rows_ -= left;
     return {};

@@ -260,6 +260,12 @@ class BatchPlanner {
     doubted.rows = losses_.open(doubted.rows, doubted.lowest) + losses_.open(more.rows, more.lowest);
     doubted.lowest = losses_.uncorrected();
   }
+  /// Takes back the loss of `part` of `all` drafted rows of an entry that was not_known: they did not run.
+  void shorten(Late& late, std::size_t part, std::size_t all) noexcept {
+    const std::int64_t loss = late.rows * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(all);
+    late.rows -= loss;
+    losses_.correct(loss, late.lowest);
+  }
   /// Takes back losses: the rows did not run, as later results of the sequence show.
   void correct(const Late& doubted) noexcept { losses_.correct(doubted.rows, doubted.lowest); }
 

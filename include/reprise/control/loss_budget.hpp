@@ -269,6 +269,7 @@ class LossAccount {
     planned_ = std::exchange(other.planned_, 0);
     held_ = std::exchange(other.held_, 0);
     replay_ = std::exchange(other.replay_, 0);
+    corrected_ = other.corrected_;
   }
 
   LossBudget own_;
