@@ -154,5 +154,28 @@ TEST(BatchFollowerTurns, OnlyTheDraftedTokensThatHaveRunCount) {
   EXPECT_EQ(BatchFollower<NgramDrafter<>>::make(1).value().verified(1, 0).error().code, ErrorCode::invalid_argument);
 }
 
+TEST(BatchFollowerTurns, ADraftMayBeShortenedAfterTheCallOfOtherSlots) {
+  BatchOptions options;
+  options.curve = CostCurve::linear(0.02);
+  Engine engine(options, false);
+  for (std::size_t i = 0; i < 40; ++i) engine.ids[0].push_back(token_of(0, i));
+  const std::vector<FollowedSlot> first = {{.slot = 0, .ids = engine.ids[0], .most = 16}};
+  const std::vector<FollowedSlot> second = {{.slot = 1, .ids = engine.ids[1], .most = 16}};
+  const TokenSpan drafted = engine.ask(first)[0];
+  const std::vector<Token> draft(drafted.begin(), drafted.end());
+  ASSERT_EQ(draft.size(), 16U);
+  static_cast<void>(engine.ask(second));
+  const LossBudget& budget = engine.follower.planner().loss_budget();
+  const std::int64_t all = budget.debt();
+  ASSERT_TRUE(engine.follower.verified(0, 4));
+  EXPECT_LT(budget.debt(), all) << "the loss of the others is taken back";
+  for (std::size_t i = 0; i < 4; ++i) engine.ids[0].push_back(draft[i]);
+  engine.ids[0].push_back(-7);
+  const std::vector<FollowedSlot> again = {{.slot = 0, .ids = engine.ids[0], .most = 0}};
+  static_cast<void>(engine.ask(again));
+  EXPECT_EQ(engine.follower.statistics(0).drafted, 4U);
+  EXPECT_EQ(engine.follower.statistics(0).accepted, 4U);
+}
+
 }  // namespace
 }  // namespace reprise::testing

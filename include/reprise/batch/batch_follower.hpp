@@ -55,8 +55,9 @@ struct FollowedSlot {
 /// to have run: nothing is learned from its draft, which counts as lost only until the slot shows tokens.
 ///
 /// Pass times: the interval between two calls is the time of the pass between them, if no slot began, appended,
-/// removed or replaced tokens. Call ran() if a pass can hold other rows, such as those of a prompt: an interval counts
-/// only if the rows that ran are those that were planned.
+/// removed or replaced tokens. If several calls come before their passes, pass no `now`: the intervals say nothing.
+/// Call ran() if a pass can hold other rows, such as those of a prompt: an interval counts only if the rows that ran
+/// are those that were planned.
 ///
 /// Nothing of the text of a request is left in its slot after another request has begun there. A slot drafts from its
 /// own text and from what its strategy reads. Other slots change only how many tokens it drafts, and calibration learns

@@ -47,7 +47,7 @@ class LossAccount;
 ///    that are cancelled after they ran are not counted.
 ///
 /// A pass whose result nobody reports counts as lost: its reservation becomes debt. It may not have run, so it adds no
-/// leak. If its result becomes known later, its tokens still offset losses, as far as they had offset them at once.
+/// leak. If its result becomes known later, its tokens offset what they would have offset at once.
 ///
 /// Use one budget for each engine and tenant: sessions of one budget affect each other's draft lengths. A draft that
 /// could lose more than 6 plain passes is never sent. Source: the leaky bucket of packet networks (Turner 1986).
