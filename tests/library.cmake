@@ -147,6 +147,7 @@ reprise_add_layer_tests(
 reprise_add_layer_tests(
   batch
   batch_cost
+  batch_follower_after
   batch_follower_busy
   batch_follower_turns
   batched_loop

@@ -67,7 +67,7 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
       mine.ids.push_back(one.id_last);
       mine.kept = false;
       const int32_t room = one.n_max < 0 ? most : std::min(one.n_max, most);
-      asked.push_back({i, mine.ids.data(), mine.ids.size(), static_cast<size_t>(std::max(room, 0)), 0, nullptr, 0});
+      asked.push_back({i, mine.ids.data(), mine.ids.size(), static_cast<size_t>(std::max(room, 0)), 0, nullptr, 0, 0});
     }
     const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
     if (reprise_batch_draft(batch, asked.data(), asked.size(), now.count()) != REPRISE_OK)
@@ -117,7 +117,7 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     if (mine.kept || mine.ids.empty()) return;
     const auto running = [](const slot& one) { return one.running; };
     if (std::none_of(slots.begin(), slots.end(), running)) {  // the last pass counts as what it was
-      reprise_slot last{ended, mine.ids.data(), mine.ids.size(), 0, 0, nullptr, 0};
+      reprise_slot last{ended, mine.ids.data(), mine.ids.size(), 0, 0, nullptr, 0, 0};
       reprise_batch_draft(batch, &last, 1, 0);
     }
     const size_t both = std::min(mine.ids.size(), mine.stored.size());

@@ -76,6 +76,7 @@ static void print_rounds(void) {
   MEMBER(reprise_slot, conversation);
   MEMBER(reprise_slot, draft);
   MEMBER(reprise_slot, drafted);
+  MEMBER(reprise_slot, after);
   STRUCT(reprise_capabilities);
   MEMBER(reprise_capabilities, size);
   MEMBER(reprise_capabilities, max_rows);

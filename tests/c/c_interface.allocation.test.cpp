@@ -151,7 +151,7 @@ TEST(CInterfaceAllocations, ASlotWithoutMemoryDraftsNothingUntilThereIsSome) {
   const auto draft = [&] {
     size += 50;
     std::array<reprise_slot, 2> slots = {
-        {{0, text.data(), size, 5, 0, nullptr, 0}, {1, text.data(), 9, 5, 0, nullptr, 0}}};
+        {{0, text.data(), size, 5, 0, nullptr, 0, 0}, {1, text.data(), 9, 5, 0, nullptr, 0, 0}}};
     const auto status = reprise_batch_draft(batch, slots.data(), slots.size(), 0);
     empty += slots[0].drafted == 0 ? 1 : 0;
     return status;

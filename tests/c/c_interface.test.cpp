@@ -164,7 +164,7 @@ TEST_F(CInterfaceErrors, OfCostsThatWereSaved) {
 
 TEST_F(CInterfaceErrors, OfSlotsChangeNothing) {
   const auto slot = [&](std::size_t number, const reprise_token* ids, std::size_t count) {
-    return reprise_slot{number, ids, count, 9, 0, text.data(), 7};
+    return reprise_slot{number, ids, count, 9, 0, text.data(), 7, 0};
   };
   const auto refused = [&](std::vector<reprise_slot> slots, std::int64_t now = 0) {
     const auto status = reprise_batch_draft(batch, slots.data(), slots.size(), now);
@@ -204,7 +204,7 @@ TEST_F(CInterfaceErrors, OfSlotsChangeNothing) {
 
 /// Returns the draft of a slot of a batch.
 Tokens drafted(reprise_batch* batch, std::size_t slot, const Tokens& ids) {
-  reprise_slot one = {slot, ids.data(), ids.size(), REPRISE_UNLIMITED, 0, nullptr, 0};
+  reprise_slot one = {slot, ids.data(), ids.size(), REPRISE_UNLIMITED, 0, nullptr, 0, 0};
   EXPECT_EQ(reprise_batch_draft(batch, &one, 1, 0), REPRISE_OK);
   return {one.draft, one.draft + one.drafted};
 }
@@ -345,7 +345,7 @@ TEST_F(CInterfaceErrors, LearnedCostsOfABatchAreLoadedAgain) {
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<reprise_token>(i % 9);
   std::int64_t now = 1;
   for (std::size_t count = 40; count < ids.size();) {
-    reprise_slot slot = {1, ids.data(), count, 9, 0, nullptr, 0};
+    reprise_slot slot = {1, ids.data(), count, 9, 0, nullptr, 0, 0};
     ASSERT_EQ(reprise_batch_draft(batch, &slot, 1, now), REPRISE_OK);
     count += slot.drafted + 1;
     now += 1'000'000 + 400'000 * static_cast<std::int64_t>(slot.drafted);
@@ -417,6 +417,7 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
       reprise_follower_statistics(nullptr, nullptr, 0, &needed),
       reprise_follower_save_costs(nullptr, "engine", nullptr, 0, &needed),
       reprise_batch_draft(nullptr, nullptr, 0, 0),
+      reprise_batch_known(nullptr, nullptr, 0),
       reprise_batch_ran(nullptr, 1),
       reprise_batch_report_top_k(nullptr, 0, 0, text.data(), 4),
       reprise_batch_forget(nullptr, 0),

@@ -157,6 +157,29 @@ TEST(Follower, NoIdsAreRefusedAndChangeNothing) {
   EXPECT_EQ(follower.statistics().accepted, 2U) << "the draft before the refused call counts";
 }
 
+TEST(Follower, NewTokensAloneFollowTheKnownOnes) {
+  auto follower = told();
+  const Tokens ids = counting(30);
+  static_cast<void>(drafted(follower, ids, 2));
+  const Tokens fresh = {4, 5, 6};
+  for (const std::size_t wrong : {std::size_t{1}, ids.size() - 1, ids.size() + 1, unlimited}) {
+    const auto refused = follower.draft(fresh, 2, {}, {}, wrong);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(refused.error().limit, ids.size());
+  }
+  EXPECT_FALSE(follower.draft(fresh, 2, {}, 7, ids.size())) << "another conversation begins with all tokens";
+  EXPECT_TRUE(std::ranges::equal(follower.context(), ids));
+  const auto draft = follower.draft(fresh, 2, {}, {}, ids.size());
+  ASSERT_TRUE(draft);
+  EXPECT_TRUE(std::ranges::equal(*draft, Tokens{7, 8}));
+  EXPECT_EQ(follower.statistics().accepted, 2U) << "the draft before the refused calls counts";
+  EXPECT_TRUE(follower.draft({}, 2, {}, {}, ids.size() + 3)) << "no new tokens";
+  EXPECT_EQ(follower.context().size(), ids.size() + 3);
+  follower.forget();
+  EXPECT_FALSE(follower.draft(fresh, 2, {}, {}, ids.size() + 3)) << "a forgotten sequence does not go on";
+}
+
 TEST(Follower, ReserveKeepsTheSequenceAndVoidsTheDraft) {
   auto follower = told();
   Tokens ids = counting(30);

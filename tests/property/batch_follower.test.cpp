@@ -51,6 +51,7 @@ TEST(BatchFollowerProperty, RandomHistoriesMeetEveryEvent) {
   EXPECT_GT(all.assigned, 500U);
   EXPECT_GT(all.truncated, 100U);
   EXPECT_GT(all.edited, 100U);
+  EXPECT_GT(all.continued, 1'000U);
 }
 
 NgramDrafter<> strategy_of(TenantHistories::Tenant& tenant) {

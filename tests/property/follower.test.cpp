@@ -36,6 +36,7 @@ TEST(FollowerProperty, RandomHistoriesMeetEveryEvent) {
   EXPECT_GT(all.appended, 200U);
   EXPECT_GT(all.truncated, 50U);
   EXPECT_GT(all.edited, 50U);
+  EXPECT_GT(all.continued, 1'000U);
   EXPECT_GT(all.begun, 500U);
   EXPECT_GT(all.shortened, 50U);
   EXPECT_GT(all.timed, 500U);

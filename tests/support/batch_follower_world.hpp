@@ -36,6 +36,7 @@ struct BatchFollowerCoverage {
   std::size_t assigned = 0;   ///< strategies
   std::size_t truncated = 0;  ///< in the same conversation
   std::size_t edited = 0;     ///< in the same conversation
+  std::size_t continued = 0;  ///< slots that were given their new tokens only
 };
 
 /// The history of a server that hands over token ids only. A BatchFollower is given the ids. A session for each slot
@@ -74,6 +75,7 @@ class BatchFollowerWorld {
     Tokens ids;
     std::optional<std::uint64_t> number;  // of the conversation
     std::optional<std::uint64_t> told_number;
+    std::optional<std::uint64_t> followed_number;
     Tokens draft;
     bool begun = false;                      // the session has a sequence
     bool present = false;                    // in the next call
@@ -214,7 +216,13 @@ class BatchFollowerWorld {
       if (!slot.present) continue;
       tell(slot);
       alone = alone && slot.follows_alone;
-      call.push_back({i, slot.ids, choices_.chance(20) ? choices_.below(4) : 16, slot.number});
+      const std::size_t known = follower_.known(i, slot.ids);
+      const bool same = known > 0 && slot.number == slot.followed_number;
+      const std::size_t after = same && choices_.chance(50) ? known : 0;
+      coverage_.continued += after > 0 ? 1 : 0;
+      slot.followed_number = slot.number;
+      const std::size_t most = choices_.chance(20) ? choices_.below(4) : 16;
+      call.push_back({i, TokenSpan(slot.ids).subspan(after), most, slot.number, after});
     }
     coverage_.shared += call.size() > 1 ? 1 : 0;
     learn(alone);
@@ -223,7 +231,7 @@ class BatchFollowerWorld {
     if (!drafts) return "the follower failed: " + std::string(drafts.error().message);
 
     PassShape plain{call.size(), call.size(), 0};
-    for (const FollowedSlot& one : call) plain.context += one.ids.size();
+    for (const FollowedSlot& one : call) plain.context += slots_[one.slot].ids.size();
     plain.context /= call.size();
     const DraftBudget budget = planner_.budget({.max_nodes = unlimited}, plain);
     std::vector<BatchEntry> entries;
@@ -233,7 +241,7 @@ class BatchFollowerWorld {
       slot.limits.draft = budget;
       slot.limits.draft.max_nodes = std::min(budget.max_nodes, one.most);
       static_cast<void>(slot.session.propose(slot.limits, DraftShape::chain));
-      entries.push_back({slot.session.offer().value(), one.ids.size()});
+      entries.push_back({slot.session.offer().value(), slot.ids.size()});
       last_.push_back(one.slot);
     }
     const BatchPlan plan = planner_.plan(entries);

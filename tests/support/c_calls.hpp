@@ -271,9 +271,19 @@ class CCallsRun {
         return assign(pair, slot);
       case 9:
         return load_costs_into(pair, number(9));
+      case 10:
+        return find(pair, slot);
       default:
         return draft(pair);
     }
+  }
+  void find(CBatchPair& pair, std::size_t slot) {
+    const Tokens& ids = slots_[slot % slots_.size()].ids;
+    reprise_slot one = {slot, ids.data(), ids.size(), 0, 0, nullptr, 0, 7};
+    const auto status = reprise_batch_known(pair.handle, &one, 1);
+    const reprise_status wanted = slot < slots_.size() ? REPRISE_OK : REPRISE_INVALID_ARGUMENT;
+    expect("batch_known", status, wanted, reprise_batch_error(pair.handle));
+    expect("batch_known", one.after == pair.cpp.known(slot, ids));
   }
   void report_top_k(CBatchPair& pair, std::size_t slot) {
     const Tokens likeliest = tokens(12);
@@ -310,9 +320,12 @@ class CCallsRun {
       const std::size_t slot = one_in(40) ? choices_.below(slots_.size() + 1) : i;  // unknown, or perhaps twice
       const std::size_t most = number(20);
       const std::uint64_t conversation = conversations_ ? 1 + choices_.below(12) / 11 : 0;
-      const Tokens& ids = slots_[i].ids;
-      in_cpp.push_back({slot, ids, most, conversation == 0 ? std::nullopt : std::optional(conversation)});
-      in_c.push_back({slot, ids.data(), ids.size(), most, conversation, ids.data(), 7});
+      const Tokens& all = slots_[i].ids;
+      const std::size_t known = pair.cpp.known(slot, all);
+      const std::size_t after = one_in(2) ? known : one_in(40) ? std::min(number(20), all.size()) : 0;  // rarely wrong
+      const TokenSpan ids = TokenSpan(all).subspan(after);
+      in_cpp.push_back({slot, ids, most, conversation == 0 ? std::nullopt : std::optional(conversation), after});
+      in_c.push_back({slot, ids.data(), ids.size(), most, conversation, all.data(), 7, after});
     }
     now_ += static_cast<std::int64_t>(choices_.below(3'000'000));
     const std::int64_t now = one_in(4) ? 0 : now_;

@@ -28,6 +28,7 @@ struct FollowerCoverage {
   std::size_t appended = 0;   ///< passes followed by tokens of other passes or of a prompt
   std::size_t truncated = 0;  ///< in the same conversation
   std::size_t edited = 0;     ///< in the same conversation
+  std::size_t continued = 0;  ///< calls with the new tokens only
   std::size_t begun = 0;      ///< other requests
   std::size_t shortened = 0;  ///< a request that is the beginning of the text before it
   std::size_t timed = 0;
@@ -185,7 +186,12 @@ class FollowerWorld {
     const std::size_t most = choices_.chance(20) ? choices_.below(4) : 16;
     const auto now = clock_known_ ? std::optional(std::chrono::nanoseconds(now_)) : std::nullopt;
     if (choices_.chance(3)) follower_ = Follower(std::move(follower_));
-    const auto draft = follower_.draft(ids_, most, now, conversation_);
+    const TokenSpan known = follower_.context();
+    const bool goes_on = known.size() <= ids_.size() && std::equal(known.begin(), known.end(), ids_.begin());
+    const bool renamed = std::exchange(followed_, conversation_) != conversation_;
+    const std::size_t after = goes_on && !renamed && choices_.chance(50) ? known.size() : 0;
+    coverage_.continued += after > 0 ? 1 : 0;
+    const auto draft = follower_.draft(TokenSpan(ids_).subspan(after), most, now, conversation_, after);
     if (!draft) return "the follower failed: " + std::string(draft.error().message);
     limits_.draft.max_nodes = most;
     static_cast<void>(session_.propose(limits_, DraftShape::chain));
@@ -218,6 +224,7 @@ class FollowerWorld {
   Tokens ids_;
   Tokens draft_;
   std::optional<std::uint64_t> conversation_;
+  std::optional<std::uint64_t> followed_;  // the number that the follower has
   std::size_t now_ = 1'000'000;
   std::size_t committed_ = 0;
   std::int64_t doubted_ = 0;  // the loss of passes that did not run

@@ -66,12 +66,15 @@ class BatchDrafter(Owner):
         most: int | Mapping[int, int] = 16,
         conversations: Mapping[int, int] | None = None,
         now: int | None = None,
+        after: Mapping[int, int] | None = None,
     ) -> dict[int, Tokens]:
         """Returns a draft for each slot of the next pass: new arrays, possibly empty.
 
         `ids`: all tokens that the engine has committed, by slot. `most`: upper bound on the drafted tokens, for all
         slots or by slot; 0 for a slot that must not draft. `conversations`: numbers from 1 by slot, as
-        Drafter.draft() has one. `now`: as in Drafter.draft().
+        Drafter.draft() has one. `now`: as in Drafter.draft(). `after`: for slots whose request goes on, the number of
+        tokens that the slot knows: its `ids` are those after them, possibly none. So only new tokens are read. A wrong
+        number is refused; a slot of another request must be left out.
         """
         if not isinstance(ids, Mapping):
             raise TypeError(f"ids: must be a dict of token ids by slot, but is of the type {type(ids).__name__}")
@@ -79,13 +82,19 @@ class BatchDrafter(Owner):
         for entry, (slot, given) in zip(array, ids.items()):
             entry.slot = self._known(slot)
             arrays.append(text(given, f"ids[{slot}]"))
-            if not arrays[-1].size:
+            if after is not None and slot in after:
+                entry.after = whole(after[slot], f"after[{slot}]", least=1)
+            elif not arrays[-1].size:
                 raise ArgumentError(f"ids[{slot}]: is empty: pass at least one token, or leave out the slot")
             entry.ids, entry.count = address(arrays[-1]), arrays[-1].size
             entry.most = min(whole(_of_slot(most, slot, "most") if isinstance(most, Mapping) else most, "most"), 2**31)
             if conversations is not None:
                 number = _of_slot(conversations, slot, "conversations")
                 entry.conversation = whole(number, f"conversations[{slot}]", least=1, most=2**64 - 1)
+        return self._drafted(array, now)
+
+    def _drafted(self, array: Any, now: int | None = None) -> dict[int, Tokens]:
+        """Returns the drafts of slots whose members are checked."""
         at = self._clock() if now is None else whole(now, "now")
 
         def read() -> dict[int, Tokens]:
@@ -93,6 +102,16 @@ class BatchDrafter(Owner):
 
         drafts: dict[int, Tokens] = self._call("draft", array, len(array), at, read=read)
         return drafts
+
+    def known(self, slot: int, ids: Any) -> int:
+        """Returns the number of tokens that a slot knows if `ids` begin with them, or else 0.
+
+        So an engine that has no numbers of requests finds the slot of a text, and can pass this number as `after`.
+        """
+        array = text(ids, "ids")
+        one = _library.Slot(self._known(slot), address(array), array.size)
+        self._call("known", ctypes.byref(one), 1)
+        return int(one.after)
 
     def ran(self, rows: int) -> None:
         """Adds rows that the engine has run since draft(), of all kinds.

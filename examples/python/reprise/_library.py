@@ -75,6 +75,7 @@ class Slot(Structure):
         ("conversation", c_uint64),
         ("draft", c_void_p),
         ("drafted", c_size_t),
+        ("after", c_size_t),
     ]
 
 
@@ -209,6 +210,7 @@ FUNCTIONS = {
     "reprise_batch_create": "ipzpe",
     "reprise_batch_destroy": "vp",
     "reprise_batch_draft": "ippzl",
+    "reprise_batch_known": "ippz",
     "reprise_batch_ran": "ipz",
     "reprise_batch_verified": "ipzz",
     "reprise_batch_stop_at": "ipzpz",

@@ -34,6 +34,7 @@ struct FollowedSlot {
   TokenSpan ids;                 ///< all committed tokens of the slot's request, at least one
   std::size_t most = unlimited;  ///< upper bound on the drafted tokens; 0 for a slot that must not draft
   std::optional<std::uint64_t> conversation = {};  ///< see Follower
+  std::size_t after = 0;  ///< the number of tokens that the slot knows, if `ids` are those after them; see Follower
 };
 
 /// The sequences of an engine that owns the decoding loop, decodes several of them in each pass, and reports nothing
@@ -59,17 +60,18 @@ struct FollowedSlot {
 /// Call ran() if a pass can hold other rows, such as those of a prompt: an interval counts only if the rows that ran
 /// are those that were planned.
 ///
-/// Nothing of the text of a request is left in its slot after another request has begun there. A slot drafts from its
+/// Nothing of the text of a request is left in its slot after another request has begun there. With an `after`, the
+/// caller says that none has begun. A slot drafts from its
 /// own text and from what its strategy reads. Other slots change only how many tokens it drafts, and calibration learns
 /// from these drafts. Give the strategy a store if slots should share text, and assign() a strategy to each request if
 /// they belong to several tenants.
 ///
-/// Cost of a call: for each slot, one comparison of all tokens, and the costs of its session and of the planner.
-/// Memory: with NgramDrafter, at most 42 KB for each slot, 80 bytes for each token of its longest request so far, and
-/// 6 KB for the planner. NgramOptions::prior takes 10 KB once, or for each slot that is assigned another one. Rankings
-/// take NgramOptions::row_bytes more for each slot, and a conversation also has the tokens that stay as evidence. A
-/// slot keeps its text, what it has learned and its pending draft. The scratch memory is on the caller's stack, for one
-/// slot after another: 14 KB with NgramDrafter. Threads: one at a time.
+/// Cost of a call: for each slot, one comparison of all tokens in `ids`, and the costs of its session and of the
+/// planner. Memory: with NgramDrafter, at most 42 KB for each slot, 80 bytes for each token of its longest request so
+/// far, and 6 KB for the planner. NgramOptions::prior takes 10 KB once, or for each slot that is assigned another one.
+/// Rankings take NgramOptions::row_bytes more for each slot, and a conversation also has the tokens that stay as
+/// evidence. A slot keeps its text, what it has learned and its pending draft. The scratch memory is on the caller's
+/// stack, for one slot after another: 14 KB with NgramDrafter. Threads: one at a time.
 template <DraftStrategy S>
 class BatchFollower {
  public:
@@ -89,8 +91,8 @@ class BatchFollower {
   /// Returns a draft for each of `slots`, in the same order. They are valid until the next call. `now`: the time of
   /// this call, on any clock that does not go back. Without it, no cost is learned.
   ///
-  /// Errors: invalid_argument for a slot number that does not exist or stands there twice, and empty_context for a slot
-  /// without ids; they change nothing. A slot whose session fails drafts nothing in this pass.
+  /// Errors: invalid_argument for a slot number that does not exist or stands there twice and for a wrong `after`, and
+  /// empty_context for a slot without ids; they change nothing. A slot whose session fails drafts nothing in this pass.
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots,
                                            std::optional<std::chrono::nanoseconds> now = {}) {
     if (auto checked = check(slots); !checked) return checked.error();
@@ -102,7 +104,7 @@ class BatchFollower {
     PassShape plain{0, 0, 0};
     for (const FollowedSlot& slot : slots) {
       if (!slots_[slot.slot].follows) continue;
-      plain.context += slot.ids.size();
+      plain.context += slots_[slot.slot].sequence.context().size();
       ++plain.sequences;
     }
     plain.rows = plain.sequences;
@@ -174,6 +176,13 @@ class BatchFollower {
   [[nodiscard]] TokenSpan context(std::size_t slot) const noexcept {
     return slot < size_ ? slots_[slot].sequence.context() : TokenSpan();
   }
+  /// Returns the number of tokens that a slot knows if `ids` begin with them, or else 0. So an engine that knows texts
+  /// alone finds the slot of each, and passes the ids after them only.
+  [[nodiscard]] std::size_t known(std::size_t slot, TokenSpan ids) const noexcept {
+    const TokenSpan known = context(slot);
+    const bool found = known.size() <= ids.size() && std::equal(known.begin(), known.end(), ids.begin());
+    return found ? known.size() : 0;
+  }
   /// Returns the strategy of a slot, to hand on the calibration of a request that has ended. `slot` must be below
   /// slots().
   [[nodiscard]] const S& strategy(std::size_t slot) const noexcept {
@@ -218,11 +227,11 @@ class BatchFollower {
   Result<void> check(std::span<const FollowedSlot> slots) {
     for (std::size_t i = 0; i < size_; ++i) slots_[i].present = false;
     for (const FollowedSlot& slot : slots) {
-      if (slot.ids.empty())
-        return Error{ErrorCode::empty_context, "the context is empty: pass at least one token", slot.slot, 0};
       if (slot.slot >= size_ || std::exchange(slots_[slot.slot].present, true))
         return Error{ErrorCode::invalid_argument, "a slot is unknown or stands there twice: pass each slot once",
                      slot.slot, size_};
+      if (auto checked = slots_[slot.slot].sequence.check(slot.ids, slot.after, slot.conversation); !checked)
+        return checked;
     }
     return {};
   }
@@ -233,7 +242,7 @@ class BatchFollower {
     const auto no_time = [](std::size_t) { return std::optional<std::chrono::nanoseconds>(); };
     for (const FollowedSlot& one : slots) {
       Slot& slot = slots_[one.slot];
-      const auto seen = slot.sequence.follow(one.ids, one.conversation, no_time);
+      const auto seen = slot.sequence.follow(one.ids, one.after != 0, one.conversation, no_time);
       slot.follows = seen.has_value() && !slot.sequence.session().finished();
       alone = alone && seen && seen->alone;
       const auto late = std::exchange(slot.late, std::nullopt);
@@ -285,7 +294,7 @@ class BatchFollower {
       static_cast<void>(slot.sequence.session().propose(slot.limits, DraftShape::chain));
       slot.entry = entries_.size();
       const auto offer = slot.sequence.session().offer();
-      entries_.push_reserved({offer ? *offer : Offer(), one.ids.size()});
+      entries_.push_reserved({offer ? *offer : Offer(), slot.sequence.context().size()});
       last_.push_reserved(one.slot);
     }
   }

@@ -214,6 +214,11 @@ reprise_status reprise_batch_draft(reprise_batch* batch, reprise_slot* slots, si
   return batch->last.status(c::draft(*batch, slots, count, now_ns));
 }
 
+reprise_status reprise_batch_known(reprise_batch* batch, reprise_slot* slots, size_t count) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return batch->last.status(c::find_known(*batch, slots, count));
+}
+
 reprise_status reprise_batch_ran(reprise_batch* batch, size_t rows) {
   if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
   batch->follower.ran(rows);

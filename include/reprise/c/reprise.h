@@ -211,12 +211,14 @@ REPRISE_API const reprise_error* reprise_follower_error(const reprise_follower* 
 /* A slot of the next pass. */
 typedef struct reprise_slot {
   size_t slot;              /* below the number of slots */
-  const reprise_token* ids; /* all tokens that the engine has committed for the slot's request */
+  const reprise_token* ids; /* all tokens that the engine has committed for the slot's request, or see `after` */
   size_t count;
   size_t most;                /* upper bound on the drafted tokens; 0 for a slot that must not draft */
   uint64_t conversation;      /* as in reprise_follower_draft() */
   const reprise_token* draft; /* result: the draft */
   size_t drafted;             /* result: its tokens */
+  size_t after;               /* the number of tokens that the slot knows, if `ids` are those after them, possibly none;
+                               * 0: `ids` are all. With it, the request of the slot goes on. */
 } reprise_slot;
 
 /* Creates followers for the `slots` slots of an engine, 1 to 65,536. They share the rows of each pass. See
@@ -227,9 +229,12 @@ REPRISE_API reprise_status reprise_batch_create(const reprise_options* options, 
 REPRISE_API void reprise_batch_destroy(reprise_batch* batch);
 
 /* Writes the draft of each of the `count` slots that decode in the next pass. `now_ns`: as in
- * reprise_follower_draft(). REPRISE_INVALID_ARGUMENT: among others, a slot number that does not exist or occurs twice.
- * A slot for which memory runs out gets an empty draft. */
+ * reprise_follower_draft(). REPRISE_INVALID_ARGUMENT: among others, a wrong `after`, and a slot number that does not
+ * exist or occurs twice. A slot for which memory runs out gets an empty draft. */
 REPRISE_API reprise_status reprise_batch_draft(reprise_batch* batch, reprise_slot* slots, size_t count, int64_t now_ns);
+/* Writes to `after` of each slot the number of tokens that it knows if its `ids` begin with them, or else 0. So an engine
+ * without request numbers finds the slot of a text, and passes only the ids after these. */
+REPRISE_API reprise_status reprise_batch_known(reprise_batch* batch, reprise_slot* slots, size_t count);
 /* Adds rows that the engine has run since reprise_batch_draft(), of all kinds. Call it if a pass can have other rows
  * than the planned ones, such as those of a prompt. */
 REPRISE_API reprise_status reprise_batch_ran(reprise_batch* batch, size_t rows);

@@ -69,18 +69,21 @@ class Follower {
   ///  * `now`: the time of this call, on any clock that does not go back. Without it, no cost is learned.
   ///  * `conversation`: a number for the conversation, in every call or in none. Another number than in the last call
   ///    begins a new sequence.
+  ///  * `after`: 0, or the number of ids in the last call, whose sequence goes on. `ids` are then the tokens after them
+  ///    alone, possibly none. So a call reads new tokens only.
   ///
-  /// Errors: those of Session::begin(), append(), truncate(), rebase() and plan(). empty_context changes
-  /// nothing. After any other error, the last draft is void, and nothing is learned from its pass. The next call
-  /// compares the ids with the tokens that were known before the error.
+  /// Errors: those of Session::begin(), append(), truncate(), rebase() and plan(), and
+  /// invalid_argument if `after` is neither 0 nor that number. invalid_argument and empty_context change nothing. After
+  /// any other error, the last draft is void, and nothing is learned from its pass. The next call compares the ids with
+  /// the tokens that were known before the error.
   Result<TokenSpan> draft(TokenSpan ids, std::size_t most = unlimited, std::optional<std::chrono::nanoseconds> now = {},
-                          std::optional<std::uint64_t> conversation = {}) {
-    if (ids.empty()) return Error{ErrorCode::empty_context, "the context is empty: pass at least one token"};
+                          std::optional<std::uint64_t> conversation = {}, std::size_t after = 0) {
+    if (auto checked = sequence_.check(ids, after, conversation); !checked) return checked.error();
     if (auto made = reserve_limits(); !made) return made.error();
     const auto before = std::exchange(called_, std::nullopt);
     const auto interval = before && now ? PassIntervals::between(*before, *now) : PassIntervals::unknown;
-    const auto seen =
-        sequence_.follow(ids, conversation, [&](std::size_t rows) { return intervals_.take(interval, rows); });
+    const auto seen = sequence_.follow(ids, after != 0, conversation,
+                                       [&](std::size_t rows) { return intervals_.take(interval, rows); });
     if (!seen) return seen.error();
     if (seen->alone) called_ = now;
     limits_->draft.max_nodes = most;

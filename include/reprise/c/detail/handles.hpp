@@ -337,6 +337,22 @@ struct GivenOptions {
   return handle.follower.assign(slot, NgramDrafter<>(*drafter));
 }
 
+/// Writes to `slots` how many tokens each of them knows.
+[[nodiscard]] inline Result<void> find_known(const reprise_batch& handle, reprise_slot* slots,
+                                             std::size_t count) noexcept {
+  const auto given = array_of(slots, count);
+  if (!given) return given.error();
+  for (reprise_slot& slot : *given) slot.after = 0;
+  for (reprise_slot& slot : *given) {
+    const auto ids = array_of(slot.ids, slot.count);
+    if (!ids) return ids.error();
+    if (slot.slot >= handle.follower.slots())
+      return refused("the batch has no such slot", slot.slot, handle.follower.slots());
+    slot.after = handle.follower.known(slot.slot, *ids);
+  }
+  return {};
+}
+
 /// Writes the drafts to `slots`.
 [[nodiscard]] inline Result<void> draft(reprise_batch& handle, reprise_slot* slots, std::size_t count,
                                         std::int64_t now_ns) noexcept {
@@ -350,7 +366,7 @@ struct GivenOptions {
   for (const reprise_slot& slot : *given) {
     const auto ids = array_of(slot.ids, slot.count);
     if (!ids) return ids.error();
-    handle.slots.push_reserved({slot.slot, *ids, slot.most, number_of(slot.conversation)});
+    handle.slots.push_reserved({slot.slot, *ids, slot.most, number_of(slot.conversation), slot.after});
   }
   const auto drafts = handle.follower.draft({handle.slots.data(), count}, time_of(now_ns));
   if (!drafts) return drafts.error();

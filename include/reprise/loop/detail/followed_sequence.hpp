@@ -31,11 +31,13 @@ class FollowedSequence {
   FollowedSequence() : FollowedSequence(S()) {}
   explicit FollowedSequence(S session) : session_(std::move(session)), known_(!session_.context().empty()) {}
 
-  /// Applies what `ids` shows. `time_of(rows)` returns the time of a pass of `rows` rows, or nullopt. It is called if
-  /// exactly one pass can have committed the new tokens. Errors: those of the session; the planned pass is then void.
+  /// Applies what `ids` shows: tokens after the known ones if `continued`, or else all. `time_of(rows)` returns the
+  /// time of a pass of `rows` rows, or nullopt. It is called if exactly one pass can have committed the new tokens.
+  /// Errors: those of the session; the planned pass is then void.
   template <class TimeOf>
-  Result<Seen> follow(TokenSpan ids, std::optional<std::uint64_t> conversation, TimeOf&& time_of) {
+  Result<Seen> follow(TokenSpan ids, bool continued, std::optional<std::uint64_t> conversation, TimeOf&& time_of) {
     const std::optional<Pass> pass = std::exchange(pass_, std::nullopt);
+    if (continued) return extend(pass, ids, time_of);
     const TokenSpan known = context();
     const std::size_t most = std::min(known.size(), ids.size());
     const bool same = std::equal(known.data(), known.data() + most, ids.data());
@@ -58,6 +60,17 @@ class FollowedSequence {
     const std::size_t before = pass_->drafted;
     if (const auto shorter = session_.shorten(pass_->ticket, drafted)) pass_ = *shorter;
     return before - pass_->drafted;
+  }
+  /// Refuses `ids` that do not follow `after` tokens, or that are none.
+  [[nodiscard]] Result<void> check(TokenSpan ids, std::size_t after,
+                                   std::optional<std::uint64_t> conversation) const noexcept {
+    if (after == 0 && ids.empty())
+      return Error{ErrorCode::empty_context, "the context is empty: pass at least one token"};
+    const std::size_t known = conversation == conversation_ ? context().size() : 0;
+    if (after != 0 && after != known)
+      return Error{ErrorCode::invalid_argument, "`after` is not the number of known tokens: pass all ids after 0",
+                   after, known};
+    return {};
   }
 
   void forget() noexcept { known_ = false; }
