@@ -6,7 +6,12 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import BELOW, address, has_outside
 from ._batch import BatchDrafter
+from ._library import Slot
 
 if TYPE_CHECKING:
     from ._options import Options
@@ -18,21 +23,24 @@ class Proposer:
     """Drafts for all rows of a batch. vLLM creates it; make a subclass to change the class members.
 
     vLLM passes no request ids, and a row can belong to another request in the next pass. So each slot of the drafter
-    follows the text of a row: the row whose text before the pass is the text of the slot. A row without such a slot is
-    a new sequence in a free slot, where nothing of the text before it is left.
+    follows a text: a row has the slot whose tokens its text begins with. Rows may take turns: a slot keeps its text
+    while no row has it, until all slots are in use and it is the least recently used one. Then a row with a new text
+    gets it, where nothing of the text before is left. A row with ids that are no tokens, such as -1, drafts nothing.
     """
 
-    #: Options of BatchDrafter.
+    #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens.
     options: ClassVar[Options] = {}
 
     def __init__(self, vllm_config: Any) -> None:
         self.most = int(vllm_config.speculative_config.num_speculative_tokens)
         self.max_length = int(vllm_config.model_config.max_model_len)
         scheduler = getattr(vllm_config, "scheduler_config", None)
-        self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **self.options)
-        self._known: dict[bytes, list[int]] = {}  # slots by their text
+        options: Options = {"max_draft": self.most, **self.options}
+        self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **options)
         self._free = list(range(self.drafter.slots))
-        self._planned: dict[int, int] = {}  # the rows of each slot in the pass that has run
+        self._ends: dict[int, tuple[int, bytes]] = {}  # how the text of each slot ends, in order of their last use
+        self._slots: dict[tuple[int, bytes], list[int]] = {}  # the slots by these ends
+        self._planned: dict[int, int] = {}  # the rows of each slot in its last pass
         if _samples_wrongly():
             warnings.warn(
                 "vllm: on a processor, this release samples drafted rows at random temperatures, with every drafter: "
@@ -47,35 +55,110 @@ class Proposer:
         self, sampled_token_ids: Any, num_tokens_no_spec: Any, token_ids_cpu: Any, slot_mappings: Any = None
     ) -> list[list[int]]:
         """Returns a draft for each row. A row without sampled tokens has a part of its prompt still to run."""
-        known, self._known = self._known, {}
-        rows = [
-            (i, token_ids_cpu[i, :length], length - len(sampled))
-            for i, sampled in enumerate(sampled_token_ids)
-            if sampled and (length := int(num_tokens_no_spec[i])) < self.max_length
-        ]
-        found = [matching.pop() if (matching := known.get(ids[:before].tobytes())) else None for _, ids, before in rows]
-        for left in known.values():
-            self._free.extend(left)
-        # A row without a slot has run a part of its prompt, of unknown length: such a pass teaches no cost.
-        prompts = len(found) < len(sampled_token_ids) or None in found
-        planned = sum(self._planned.get(slot, 1) for slot in found if slot is not None)
-        self.drafter.ran(_MANY if prompts else planned)
-        texts: dict[int, Any] = {}
-        most: dict[int, int] = {}
-        owners: dict[int, int] = {}
-        for (i, ids, _), slot in zip(rows, found):
-            if slot is None:
-                if not self._free:
-                    continue
-                slot = self._free.pop()
-                self.drafter.forget(slot)
-            texts[slot], most[slot], owners[slot] = ids, min(self.most, self.max_length - len(ids) - 1), i
-            self._known.setdefault(ids.tobytes(), []).append(slot)
         drafts: list[list[int]] = [[] for _ in sampled_token_ids]
-        for slot, draft in self.drafter.draft(texts, most).items():
-            drafts[owners[slot]] = draft.tolist()
-        self._planned = {slot: 1 + len(drafts[i]) for slot, i in owners.items()}
+        rows = [
+            _Row(i, length, length - len(sampled))
+            for i, sampled in enumerate(sampled_token_ids)
+            if len(sampled) and (length := int(num_tokens_no_spec[i])) < self.max_length
+        ]
+        table = _table(token_ids_cpu)
+        self._find(rows, table)
+        good = [row for row in rows if self._are_tokens(table[row.number, row.known : row.length])]
+        # A row without a slot has run a part of its prompt, of unknown length: such a pass teaches no cost. A row
+        # without new tokens has not run: the call is repeated before the pass.
+        begun = len(good) < len(drafts) or any(row.slot < 0 for row in good)
+        ran = sum(self._planned[row.slot] for row in good if row.slot >= 0 and row.known < row.length)
+        self.drafter.ran(_MANY if begun else ran)
+        for row in good:
+            if row.slot >= 0:
+                self._remove(row.slot)
+        for row in good:
+            if row.slot < 0 and (self._free or self._ends):
+                row.slot = self._free.pop() if self._free else self._remove(next(iter(self._ends)))
+                self.drafter.forget(row.slot)
+        good = [row for row in good if row.slot >= 0]
+        for row in good:
+            end = self._ends[row.slot] = _end(table[row.number], row.length)
+            self._slots.setdefault(end, []).append(row.slot)
+        array = _entries(good, table)
+        for entry, row in zip(array, good):
+            entry.most = min(self.most, self.max_length - row.length - 1)
+            entry.ids, entry.count, entry.after = entry.ids + 4 * row.known, row.length - row.known, row.known
+        for row, draft in zip(good, self.drafter._drafted(array).values()):
+            drafts[row.number] = draft.tolist()
+            self._planned[row.slot] = 1 + len(draft)
         return drafts
+
+    def _find(self, rows: list[_Row], table: Any) -> None:
+        """Gives each row the slot whose tokens its text begins with, if there is one."""
+        guessed: list[_Row] = []
+        taken: set[int] = set()
+        for row in rows:
+            ids = table[row.number]
+            for length in (row.before, row.length):  # the second: the call is repeated
+                slots = self._slots.get(_end(ids, length), ())
+                row.slot = next((slot for slot in slots if slot not in taken), -1)
+                if row.slot >= 0:
+                    taken.add(row.slot)
+                    guessed.append(row)
+                    break
+        array = _entries(guessed, table)
+        self.drafter._call("known", array, len(array))
+        for row, entry in zip(guessed, array):
+            row.known = entry.after
+            if not row.known:
+                taken.remove(row.slot)
+                row.slot = -1
+        for row in rows:
+            if row.slot < 0:  # a new text, a wrong guess, or passes without a call
+                ids = table[row.number, : row.length]
+                for slot, end in self._ends.items():
+                    if slot not in taken and row.known < end[0] <= row.length and end == _end(ids, end[0]):
+                        row.known, row.slot = max((row.known, row.slot), (self.drafter.known(slot, ids), slot))
+                taken.add(row.slot)
+
+    def _are_tokens(self, ids: Any) -> bool:
+        return not has_outside(ids, self.drafter._below)
+
+    def _remove(self, slot: int) -> int:
+        """Makes a slot one that no row can have, and returns it."""
+        end = self._ends.pop(slot)
+        self._slots[end].remove(slot)
+        if not self._slots[end]:
+            del self._slots[end]
+        return slot
+
+
+class _Row:
+    """A row of the batch."""
+
+    __slots__ = ("number", "length", "before", "slot", "known")
+
+    def __init__(self, number: int, length: int, before: int) -> None:
+        self.number, self.length, self.before = number, length, before  # tokens now, and before the pass
+        self.slot = -1  # none
+        self.known = 0  # tokens that the slot knows
+
+
+def _table(ids: Any) -> npt.NDArray[np.int32]:
+    """Returns the ids of all rows. Those that no token can have are -1."""
+    array = np.asarray(ids)
+    if array.dtype != np.int32:
+        array = np.where((array < 0) | (array >= BELOW), -1, array).astype(np.int32)
+    return array if array.strides[1] == 4 else np.ascontiguousarray(array)
+
+
+def _entries(rows: list[_Row], table: npt.NDArray[np.int32]) -> Any:
+    """Returns the structs of rows that have slots."""
+    array, first, step = (Slot * len(rows))(), address(table), table.strides[0]
+    for entry, row in zip(array, rows):
+        entry.slot, entry.ids, entry.count = row.slot, first + row.number * step, row.length
+    return array
+
+
+def _end(ids: Any, length: int) -> tuple[int, bytes]:
+    """Returns the length and the last tokens of a part of a text, which tell most texts apart."""
+    return length, ids[max(0, length - 4) : length].tobytes()
 
 
 def _samples_wrongly() -> bool:

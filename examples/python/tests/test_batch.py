@@ -168,6 +168,35 @@ class Batches(unittest.TestCase):
         batch.close()
         self.assertEqual([handle() for handle in handles], [None, None])
 
+    def test_new_tokens_alone(self) -> None:
+        batch, all_of = reprise.BatchDrafter(2, cost=CHEAP), reprise.BatchDrafter(2, cost=CHEAP)
+        self.assertEqual(batch.known(0, REPEATED), 0)
+        batch.draft({0: REPEATED})
+        all_of.draft({0: REPEATED})
+        text = list(REPEATED)
+        for fresh in ([4, 5], [], np.array([6], np.int32), [99, 1, 2]):
+            known = batch.known(0, [*text, *fresh])
+            self.assertEqual(known, len(text))
+            text += list(fresh)
+            self.assertEqual(
+                batch.draft({0: fresh}, after={0: known})[0].tolist(), all_of.draft({0: text})[0].tolist()
+            )
+        self.assertEqual(batch.known(0, [*text[:-1], 7, 7]), 0)
+        self.assertEqual(batch.known(1, text), 0)
+        for wrong, kind, sentence in (
+            ({0: len(text) - 1}, ValueError, "is not the number of known tokens"),
+            ({0: len(text) + 1}, ValueError, "is not the number of known tokens"),
+            ({0: 0}, ValueError, r"^after\[0\]: "),
+            ({0: 1.5}, TypeError, r"^after\[0\]: "),
+        ):
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(kind, sentence):
+                batch.draft({0: [1]}, after=wrong)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(ValueError, r"^ids\[1\]: .*empty"):
+            batch.draft({0: [], 1: []}, after={0: len(text)})
+        self.assertEqual(batch.known(0, text), len(text), "refused calls change nothing")
+        with self.assertRaisesRegex(ValueError, "^slot: "):
+            batch.known(2, text)
+
     def test_likeliest_tokens_of_a_slot(self) -> None:
         for reported in (False, True):
             batch = reprise.BatchDrafter(1, cost=CHEAP)

@@ -138,7 +138,7 @@ class Proposers(unittest.TestCase):
         while not short.done:
             runner.step()
         self.assertEqual(runner.rows, [long])
-        [slot] = runner.proposer._known[np.array(long.ids, np.int32).tobytes()]
+        [slot] = slots_of(runner.proposer, long.ids)
         before = runner.proposer.drafter.statistics(slot).passes
         runner.step()
         self.assertEqual(runner.proposer.drafter.statistics(slot).passes, before + 1)
@@ -237,8 +237,129 @@ class Proposers(unittest.TestCase):
         runner.rows = [Request([row, *prompt(1)], 60) for row in range(1, 5)]
         for _ in range(6):
             runner.step()
-        slots = [slot for known in runner.proposer._known.values() for slot in known]
-        self.assertEqual([runner.proposer.drafter.statistics(slot).passes for slot in slots], [5] * 4)
+        slots = [slots_of(runner.proposer, request.ids) for request in runner.rows]
+        self.assertEqual([runner.proposer.drafter.statistics(slot).passes for [slot] in slots], [5] * 4)
+        runner.rows.reverse()
+        runner.step()
+        self.assertEqual([slots_of(runner.proposer, request.ids) for request in reversed(runner.rows)], slots)
+
+    def test_rows_that_take_turns_draft_as_much(self) -> None:
+        def turn(groups: int) -> list[tuple[int, int]]:
+            proposer = Proposer(config())
+            requests = [Request([row, *prompt(row)], 150) for row in range(1, 9)]
+            runners = [Runner(proposer) for _ in range(groups)]
+            for row, request in enumerate(requests):
+                runners[row % groups].rows.append(request)
+            while any(runner.rows for runner in runners):
+                for runner in runners:
+                    if runner.rows:
+                        runner.step()
+            for row, request in enumerate(requests, 1):
+                self.assertEqual(request.output, plain([row, *prompt(row)], 150))
+            counts = [proposer.drafter.statistics(slot) for slot in range(8)]
+            return [(each.passes, each.accepted) for each in counts if each.passes]
+
+        passes = {groups: [sum(each) for each in zip(*turn(groups))] for groups in (1, 2, 3, 4, 8)}
+        for groups, (count, accepted) in passes.items():
+            self.assertLessEqual(count, 1.05 * passes[1][0], groups)
+            self.assertGreaterEqual(accepted, 0.95 * passes[1][1], groups)
+
+    def test_a_row_that_pauses_keeps_its_slot(self) -> None:
+        runner = Runner(Proposer(config()))
+        paused, other = Request(prompt(1), 150), Request(prompt(2), 150)
+        runner.rows = [paused, other]
+        for _ in range(5):
+            runner.step()
+        [slot] = slots_of(runner.proposer, paused.ids)
+        runner.remove(paused)
+        runner.run()
+        for seed in range(3, 8):
+            runner.run(Request(prompt(seed), 20))
+        self.assertEqual(slots_of(runner.proposer, paused.ids), [slot])
+        before = runner.proposer.drafter.statistics(slot).passes
+        runner.rows.append(paused)
+        runner.step()
+        self.assertEqual(runner.proposer.drafter.statistics(slot).passes, before + 1)
+
+    def test_passes_without_a_call_are_found_out(self) -> None:
+        runner = Runner(Proposer(config()))
+        request = Request(prompt(1), 150)
+        runner.rows = [request]
+        for _ in range(5):
+            runner.step()
+        [slot] = slots_of(runner.proposer, request.ids)
+        request.ids += plain(request.ids, 30)
+        request.draft = []
+        runner.step()
+        self.assertEqual(slots_of(runner.proposer, request.ids), [slot])
+
+    def test_the_least_recently_used_slot_is_given_away(self) -> None:
+        runner = Runner(Proposer(config(rows=3)))
+        first, second, third = (Request(prompt(seed), 150) for seed in (1, 2, 3))
+        for request in (first, second, third, first):
+            runner.rows = [request]
+            runner.step()
+            runner.step()
+        runner.rows = [Request(prompt(4), 150)]
+        runner.step()
+        known = [len(slots_of(runner.proposer, request.ids)) for request in (first, second, third)]
+        self.assertEqual(known, [1, 0, 1])
+
+    def test_a_call_that_is_repeated_before_its_pass(self) -> None:
+        def passes(calls: int) -> int:
+            runner = Runner(Proposer(config()))
+            propose = runner.proposer.propose
+
+            def repeated(*arguments: Any, **named: Any) -> Any:
+                return [propose(*arguments, **named) for _ in range(calls)][-1]
+
+            runner.proposer.propose = repeated
+            runner.run(Request(prompt(1), 150), Request(prompt(2), 150))
+            return runner.passes
+
+        self.assertLessEqual(passes(2), 1.05 * passes(1))
+        self.assertLessEqual(passes(3), 1.05 * passes(1))
+
+    def test_a_known_text_is_not_read_again(self) -> None:
+        proposer = Proposer(config())
+        tokens = np.tile(np.arange(50, dtype=np.int32), 6)[None]
+        given: list[int] = []
+        drafted = proposer.drafter._drafted
+
+        def counted(array: Any, now: Any = None) -> Any:
+            given.extend(entry.count for entry in array)
+            return drafted(array, now)
+
+        proposer.drafter._drafted = counted  # type: ignore[method-assign]
+        for length in (200, 203, 203, 204):
+            proposer.propose([tokens[0, length - 1 : length].tolist()], np.array([length]), tokens)
+        self.assertEqual(given, [200, 3, 0, 1])
+
+    def test_a_row_without_tokens_drafts_nothing_and_the_others_do(self) -> None:
+        good, last = [1, 2, 3, 4, 5] * 8, 5
+        for wrong in (-1, -100, 2**31 - 1, 2**40, -(2**40)):
+            for at in (0, 20, 39):
+                for dtype in (np.int32, np.int64):
+                    if not np.iinfo(dtype).min <= wrong <= np.iinfo(dtype).max:
+                        continue
+
+                    class Known(Proposer):
+                        options = {"cost": reprise.CostCurve.linear(0.0), "vocabulary": 64}
+
+                    proposer = Known(config(4))
+                    tokens = np.array([good, good, good], dtype)
+                    tokens[1, at] = wrong
+                    for _ in range(2):
+                        drafts = proposer.propose([[last], [last], [last]], np.full(3, 40), tokens)
+                        self.assertEqual([len(draft) for draft in drafts], [4, 0, 4], (wrong, at, dtype))
+                    tokens[1] = good  # the placeholder was filled in
+                    self.assertEqual(len(proposer.propose([[last]] * 3, np.full(3, 40), tokens)[1]), 4)
+
+
+def slots_of(proposer: Any, ids: list[int]) -> list[int]:
+    """The slots that know a text."""
+    return [slot for slot in range(proposer.drafter.slots) if proposer.drafter.known(slot, ids) == len(ids)]
+
 
 class Isolation(unittest.TestCase):
     SECRET = list(range(30, 58))
