@@ -30,14 +30,11 @@ def generate_step(
 
     `max_tokens`: -1: no bound. `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs from
     call to call; None: a new one. It serves one generation at a time: a second one gets an OrderError until the first
-    has ended, is closed or is collected. `prompt_cache`: must be empty or hold the tokens before `prompt`. Raises
-    ValueError if it cannot be trimmed. A cache with a sliding window cannot be trimmed once the window is full: from
-    there on, nothing is drafted.
+    has ended, is closed or is collected. `prompt_cache`: must be empty or hold the tokens before `prompt`. Nothing is
+    drafted while it cannot be trimmed: with a recurrent state, or from where a sliding window is full. The statistics
+    of the session count such passes as `cuts` by `budget`.
     """
     cache = prompt_cache if prompt_cache is not None else make_prompt_cache(model)
-    if not can_trim_prompt_cache(cache):
-        kinds = sorted({type(layer).__name__ for layer in cache if not layer.is_trimmable()})
-        raise ValueError(f"prompt_cache: rejected drafts cannot be removed from a cache with {', '.join(kinds)}")
     ids = tokens(prompt, "prompt")
     if max_tokens == 0:
         return
@@ -67,6 +64,8 @@ def generate_step(
 
 def _drafts_that_fit(cache: Any) -> int:
     """Returns how many drafted rows, beside the anchor, every window has room for, so that they can be trimmed."""
+    if not can_trim_prompt_cache(cache):
+        return 0
     layers = [part for layer in cache for part in getattr(layer, "caches", (layer,))]
     windows = [layer for layer in layers if getattr(layer, "max_size", None) is not None]
     return max(0, min((layer.max_size - layer.offset - 2 for layer in windows), default=2**31 - 1))

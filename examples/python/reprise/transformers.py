@@ -43,7 +43,7 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
 
     The arguments of generate() stay as they are: streamers, stop strings, threads, pipelines and chat templates work.
     `prompt_lookup_num_tokens=0` turns drafts off for one request. A request that drafts cannot serve is decoded without
-    them, such as a batch or a beam search: see docs/engines.md.
+    them, such as a batch or a beam search: see docs/engines.md. Drafts.statistics counts these by reason.
 
     `most`: upper bound on drafted tokens of a pass. `max_leaves`: upper bound on the branches of a draft; 1: chains.
     Branches need full attention in all layers. `custom`: True: draft also for requests with a prefix_allowed_tokens_fn,
@@ -129,7 +129,11 @@ class Drafts:
 
     @property
     def statistics(self) -> Statistics:
-        """The counts of all generations that have ended. `fields` has whole numbers only."""
+        """The counts of all generations that have ended. `fields` has whole numbers only.
+
+        `fields["plain_REASON"]`: the requests that were decoded without drafts for this reason. A beam search is not
+        counted.
+        """
         names = ("tokens", "passes", "drafted_passes", "drafted", "accepted", "timed_passes", "pass_ns")
         counts = self._lock.alone(dict, self._counts)
         return Statistics(**{name: counts.get(name, 0) for name in names}, fields=counts)
@@ -163,24 +167,30 @@ class Drafts:
             self._lock.alone(self._counts.update, after)
             self._give_back(drafter)
 
-    def _can_serve(
+    def _reason(
         self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, inputs: dict[str, Any]
-    ) -> bool:
-        """Returns false for what the engine's loop for assisted generation cannot do, and what it would do wrongly."""
+    ) -> str | None:
+        """Returns why the engine's loop for assisted generation cannot do a request, or would do it wrongly."""
         cache = inputs.get("past_key_values")
         chain = self._max_leaves == 1
-        return (
-            ids.shape[0] == 1
-            and not getattr(config, "_without_drafts", False)
-            and not getattr(config, "is_assistant", False)
-            and getattr(config, "prefill_chunk_size", None) is None
-            and bool(inputs.get("use_cache"))
-            and inputs.keys() <= _TEXT
-            and all(type(each).__name__ not in _STATEFUL for each in processors)
-            and (self._custom or all(_is_own(each) for each in [*processors, *criteria]))
-            and (_is_empty(cache) if chain else _takes_branches(cache, ids, config, inputs))
-            and (ids.device == model.device or not chain)  # the engine's loop compares the ids with drafts
-        )
+        fits = _is_empty(cache) if chain else _takes_branches(cache, ids, config, inputs)
+        reasons = {
+            "several_sequences": ids.shape[0] != 1,
+            "turned_off": getattr(config, "_without_drafts", False) or getattr(config, "is_assistant", False),
+            "prefill_chunks": getattr(config, "prefill_chunk_size", None) is not None,
+            "no_cache": not inputs.get("use_cache"),
+            # The loop expects attentions of each row, which not every kind of attention returns.
+            "attentions": bool(inputs.get("output_attentions")),
+            "inputs": not inputs.keys() <= _TEXT,
+            "stateful_processors": any(type(each).__name__ in _STATEFUL for each in processors),
+            "custom_code": not self._custom and not all(_is_own(each) for each in [*processors, *criteria]),
+            "cache": not fits,
+            "device": chain and ids.device != model.device,  # the loop compares the ids with drafts
+        }
+        return next((reason for reason, found in reasons.items() if found), None)
+
+    def _count_plain(self, reason: str) -> None:
+        self._lock.alone(self._counts.update, [f"plain_{reason}"])
 
     def _generate(
         self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any, inputs: dict[str, Any]
@@ -247,7 +257,11 @@ class _Drafting:
     ) -> Any:  # fmt: skip
         drafts = getattr(type(self), "_drafts", None)
         asked = input_ids, logits_processor, stopping_criteria, generation_config
-        if drafts is None or synced_gpus or not drafts._can_serve(self, *asked, inputs):
+        if drafts is None:
+            return GenerationMixin._sample(self, *asked, synced_gpus=synced_gpus, streamer=streamer, **inputs)
+        reason = "several_processes" if synced_gpus else drafts._reason(self, *asked, inputs)
+        if reason is not None:
+            drafts._count_plain(reason)
             return GenerationMixin._sample(self, *asked, synced_gpus=synced_gpus, streamer=streamer, **inputs)
         return drafts._generate(self, *asked, streamer, inputs)
 

@@ -103,7 +103,7 @@ class Steps(unittest.TestCase):
             steps = self.module.generate_step(prompt(1), model, prompt_cache=cache, max_tokens=80, session=self.session)
             self.assertEqual([token for token, _ in steps], plain(prompt(1), 80), window)
             self.assertEqual(len(cache[0].state), len(cache[1].state))
-        nested = types.SimpleNamespace(caches=[KVCache(), RotatingKVCache(50)])
+        nested = types.SimpleNamespace(caches=[KVCache(), RotatingKVCache(50)], is_trimmable=lambda: True)
         self.assertEqual(self.module._drafts_that_fit([nested]), 48)
 
     def test_a_cache_that_keeps_rejected_rows(self) -> None:
@@ -112,15 +112,19 @@ class Steps(unittest.TestCase):
 
             def is_trimmable(self) -> bool:
                 self.asked += 1
-                return self.asked == 1
+                return self.asked % 2 == 1  # before the pass, but not after it
 
         with self.assertRaisesRegex(RuntimeError, "prompt_cache: mlx-lm did not remove"):
             list(self.module.generate_step(prompt(1), model, prompt_cache=[Stubborn()], session=self.session))
 
-    def test_a_cache_that_cannot_be_trimmed(self) -> None:
-        cache = [KVCache(), ArraysCache(trimmable=False)]
-        with self.assertRaisesRegex(ValueError, "prompt_cache: .*ArraysCache$"):
-            next(self.module.generate_step(prompt(1), model, prompt_cache=cache))
+    def test_a_cache_that_cannot_be_trimmed_is_decoded_plainly(self) -> None:
+        full = RotatingKVCache(20)
+        full.state = list(range(20))
+        for cache in ([KVCache(), ArraysCache(trimmable=False)], [KVCache(), full]):
+            steps = self.module.generate_step(prompt(1), model, prompt_cache=cache, max_tokens=80, session=self.session)
+            self.assertEqual([token for token, _ in steps], plain(prompt(1), 80))
+            counts = self.session.statistics
+            self.assertEqual((counts.passes, counts.drafted, counts.fields["cuts"]["budget"]), (80, 0, 80))
 
     def test_most_of_0_and_a_sampler(self) -> None:
         steps = self.module.generate_step(prompt(1), model, max_tokens=9, most=0, sampler=lambda x: x.argmax(axis=-1))

@@ -232,8 +232,8 @@ REPRISE_API void reprise_batch_destroy(reprise_batch* batch);
  * reprise_follower_draft(). REPRISE_INVALID_ARGUMENT: among others, a wrong `after`, and a slot number that does not
  * exist or occurs twice. A slot for which memory runs out gets an empty draft. */
 REPRISE_API reprise_status reprise_batch_draft(reprise_batch* batch, reprise_slot* slots, size_t count, int64_t now_ns);
-/* Writes to `after` of each slot the number of tokens that it knows if its `ids` begin with them, or else 0. So an engine
- * without request numbers finds the slot of a text, and passes only the ids after these. */
+/* Writes to `after` of each slot the number of tokens that it knows if its `ids` begin with them, or else 0. So an
+ * engine without request numbers finds the slot of a text, and passes only the ids after these. */
 REPRISE_API reprise_status reprise_batch_known(reprise_batch* batch, reprise_slot* slots, size_t count);
 /* Adds rows that the engine has run since reprise_batch_draft(), of all kinds. Call it if a pass can have other rows
  * than the planned ones, such as those of a prompt. */
