@@ -531,6 +531,7 @@ class NotServed(Case):
                 {"use_cache": False},
                 {"inputs_embeds": 1},
                 {"pixel_values": 1},
+                {"output_attentions": True},
                 {"past_key_values": None},
                 {"past_key_values": static},
                 {"past_key_values": offloading},
@@ -546,7 +547,14 @@ class NotServed(Case):
             ):  # fmt: skip
                 with self.subTest(options=options):
                     self.check(prompt(1), **options)
-            self.assertEqual(drafts.statistics.passes, 0)
+            counts = drafts.statistics
+            self.assertEqual(counts.passes, 0)
+            reasons = {name: count for name, count in counts.fields.items() if name.startswith("plain_")}
+            caches = 4 if drafts._max_leaves == 1 else 9
+            self.assertEqual(reasons, {
+                "plain_turned_off": 2, "plain_prefill_chunks": 1, "plain_no_cache": 1, "plain_inputs": 2,
+                "plain_attentions": 1, "plain_stateful_processors": 1, "plain_cache": caches,
+            })  # fmt: skip
 
     def test_ids_on_another_device(self) -> None:
         """Plain decoding takes them, the loop for assisted generation does not, and that for branches does."""
