@@ -180,6 +180,16 @@ std::vector<Option> replay_rows(Options& o) {
                    "trace: a lower bound",
            .read = word<bool>(o.settings.top_k, {{"off", false}, {"on", true}}),
            .wanted = "off or on"},
+          {.name = "--eos",
+           .value = "ID",
+           .help = "a token that ends a generation, so that nothing is drafted after it, as in\n"
+                   "an engine that tells its sessions. May be given several times. default: none",
+           .read =
+               [&o](const auto& name, const auto& value) {
+                 o.settings.eos.push_back(static_cast<Token>(
+                     tools::read_whole(name, value, 0, std::size_t{0x7fffffff}, "a token id,", value)));
+               },
+           .repeats = true},
           {.name = "--memory",
            .value = "MEMORY",
            .help = "state that is kept from session to session:\n"

@@ -63,6 +63,7 @@ class Replay {
       clock_.emplace(setup.settings.noise, seed, setup.settings.outliers);
     limits_.draft.max_nodes = setup.settings.max_nodes;
     limits_.draft.shape = setup.settings.trees ? DraftShape::tree : DraftShape::chain;
+    limits_.draft.stops.eos = setup.settings.eos;
     counts_.sessions = 1;
     counts_.charges.resize(setup.curves.size());
   }

@@ -6,10 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "clock_spec.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::replay {
 
@@ -48,7 +50,8 @@ struct ReplaySettings {
   std::size_t memory_bytes = std::size_t{64} << 20;     ///< upper limit of a HistoryStore
   std::size_t next_token_bytes = std::size_t{4} << 20;  ///< likewise of NextTokenCounts and RankedRows; 0: none
   std::string corpora = {};                             ///< the paths of the corpora that drafters read; empty: none
-  bool top_k = true;  ///< show the top-k rows of the trace to strategies that want them
+  std::vector<Token> eos = {};  ///< tokens that end a generation: nothing is drafted after them; empty: none is known
+  bool top_k = true;            ///< show the top-k rows of the trace to strategies that want them
 };
 
 /// The settings of an engine with only verify() and commit(), which are the defaults of the library and of the tool:

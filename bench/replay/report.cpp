@@ -71,6 +71,11 @@ void write_row(tools::JsonWriter& json, const Report& report, const Row& row) {
   if (settings.slowdown) json.member("slowdown", learned ? settings.slowdown->text() : "none");
   if (settings.poison) json.member("poison", learned ? settings.poison->text() : "none");
   if (!settings.cost_prior.empty()) json.member("cost_prior", row.weighed() ? settings.cost_prior : "unused");
+  if (!settings.eos.empty()) {
+    json.key("eos").begin_array();
+    for (const Token token : settings.eos) json.value(token);
+    json.end();
+  }
   if (!settings.corpora.empty()) json.member("corpora", row.reads_corpora ? settings.corpora : "unused");
   write_top_k(json, report.top_k, settings, counts);
 }

@@ -39,6 +39,22 @@ class Tool : public ReplayToolTest {
       "\n";
 };
 
+TEST_F(Tool, DraftsNothingAfterATokenThatEndsAGeneration) {
+  std::string line = R"({"id":"a","category":"x","turns":[)";
+  for (int turn = 0; turn < 30; ++turn) line += R"({"prompt":[5,6,7],"output":[8,9,10,11,2]},)";
+  line.back() = ']';
+  const std::string trace = write("t.jsonl", line + "}\n");
+  const auto count = [&](std::vector<std::string> more, const char* name) {
+    more.insert(more.end(), {"--format", "json", "--cost", "linear:0", trace});
+    return static_cast<std::int64_t>(*results_in(run(more).out).at(0).find(name)->number()->integer);
+  };
+  EXPECT_GT(count({}, "drafted"), 200);
+  EXPECT_LT(count({"--eos", "99", "--eos", "2"}, "drafted"), 130) << "30 turns of 4 tokens";
+  EXPECT_EQ(count({"--eos", "2"}, "passes"), count({}, "passes"));
+  EXPECT_EQ(results_in(run({"--format", "json", "--eos", "2", trace}).out).at(0).find("eos")->array()->size(), 1U);
+  refuses({"--eos", "-1", trace}, "--eos -1: expected a token id");
+}
+
 TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--format", "json", "--by-category", "--strategy", "hf:k=1..2", "--strategy", "none", "--cost",

@@ -62,7 +62,7 @@ struct DraftNode {
 
 /// The limits on a strategy's draft in one round. Draft::push() enforces them.
 struct DraftBudget {
-  /// What ends the generation: nothing is drafted after it. Session fills this from its Limits.
+  /// What ends the generation: nothing is drafted after it. Session replaces the parts that its Limits have.
   struct Stops {
     TokenSpan eos = {};
     TokenSpan more_eos = {};

@@ -136,7 +136,7 @@ class Session {
     asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
     asked.max_leaves = detail::max_leaves(limits, capabilities(), shape);
     asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
-    asked.stops = {limits.eos, limits.more_eos, limits.stop_ids, limits.stop_sequences, sequence_.output()};
+    detail::add_stops(asked.stops, limits, sequence_.output());
     const DraftBudget budget = detail::clamp_to_contract(
         DraftBudget(control_.budget(asked, detail::pass_limits(sequence_, unlimited))), asked);
     Draft draft = round_.blank(budget);

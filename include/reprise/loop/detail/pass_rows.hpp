@@ -48,6 +48,15 @@ namespace reprise::inline v0::detail {
   return std::min(limits.max_rows, can.max_rows);
 }
 
+/// Adds what ends the generation by `limits`. `output`: the tokens since it began.
+inline void add_stops(DraftBudget::Stops& stops, const Limits& limits, TokenSpan output) noexcept {
+  if (!limits.eos.empty()) stops.eos = limits.eos;
+  if (!limits.more_eos.empty()) stops.more_eos = limits.more_eos;
+  if (!limits.stop_ids.empty()) stops.ids = limits.stop_ids;
+  if (!limits.stop_sequences.empty()) stops.sequences = limits.stop_sequences;
+  stops.output = output;
+}
+
 /// Enforces K2: returns `budget`, narrowed to `asked`.
 inline DraftBudget clamp_to_contract(DraftBudget budget, const DraftBudget& asked) noexcept {
   budget.max_nodes = std::min(budget.max_nodes, asked.max_nodes);
