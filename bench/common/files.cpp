@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files.hpp"
 
+#include <cerrno>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #if !defined(_WIN32)
 #include <unistd.h>
-
-#include <cerrno>
 #endif
 
 #include "input_error.hpp"
+#include "reprise/history/snapshot_file.hpp"
 
 namespace reprise::tools {
 namespace {
@@ -73,20 +74,15 @@ void check_replaceable(const std::string& path, const std::string& name) {
 bool replace_text(const std::string& path, std::string_view text) {
   namespace fs = std::filesystem;
   std::error_code error;
-  const bool old = fs::exists(path, error);
-  if (old && !fs::is_regular_file(path, error)) return write_text(path, text);
-  const fs::path file = old ? fs::canonical(path, error) : fs::path(path);
-  fs::path fresh = file;
-  fresh += ".new";
-  if (file.empty() || fs::exists(fs::symlink_status(fresh, error)) || !std::ofstream(fresh, std::ios::binary))
-    return write_text(path, text);
-  if (old) fs::permissions(fresh, fs::status(file, error).permissions(), error);
-  if (write_text(fresh, text)) {
-    fs::rename(fresh, file, error);
-    if (!error) return true;
-  }
-  fs::remove(fresh, error);
-  return false;
+  const fs::path file = place_of(path);
+  const fs::file_status old = fs::status(file, error);
+  const bool exists = fs::exists(old);
+  if (exists && !fs::is_regular_file(old)) return write_text(path, text);
+  const auto saved = save_file(file, std::as_bytes(std::span(text)));
+  if (saved && exists) fs::permissions(file, old.permissions(), error);
+  if (saved) return true;
+  const std::uint64_t refused = saved.error().value;
+  return (refused == EACCES || refused == EPERM || refused == ENAMETOOLONG) && write_text(path, text);
 }
 
 void check_not_an_input(const std::string& path, const std::string& name, const std::vector<InputFile>& inputs) {

@@ -19,8 +19,9 @@ void check_writable(const std::string& path, const std::string& name);
 /// The same check for a file that save_file() replaces by a new one. Writes nothing.
 void check_replaceable(const std::string& path, const std::string& name);
 
-/// Replaces a file at once: if that fails, the old file is unchanged. A link leads to its file. Devices, and files in
-/// folders that accept no new file, are written directly. Returns false if the text could not be written.
+/// Replaces a file by save_file(): if that fails, the old file is unchanged. Only its owner can read a new file,
+/// because it can have text of users; a file that is replaced keeps its permissions. A link leads to its file. Devices,
+/// and files in folders that accept no new file, are written directly. Returns false if the text could not be written.
 bool replace_text(const std::string& path, std::string_view text);
 
 /// A file that a program reads. `what` is its name in messages, such as "the trace".

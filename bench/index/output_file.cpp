@@ -4,31 +4,23 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <limits>
 #include <system_error>
 
-#if defined(_WIN32)
-#include <io.h>
-#include <process.h>
-#else
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <unistd.h>
-#endif
+#include "reprise/history/detail/file_calls.hpp"
 
 namespace reprise::indexing {
 namespace {
 
 namespace fs = std::filesystem;
+using Calls = detail::FileCalls;
 
 #if defined(_WIN32)
-int process_number() { return _getpid(); }
+std::FILE* stream_of(int file) { return _fdopen(file, "wb"); }
 int sync(std::FILE* file) { return _commit(_fileno(file)); }
 int seek(std::FILE* file, std::uint64_t offset) { return _fseeki64(file, static_cast<long long>(offset), SEEK_SET); }
 void sync_folder(const fs::path&) {}
-std::uint64_t most_file_bytes() { return std::numeric_limits<std::uint64_t>::max(); }
 #else
-int process_number() { return static_cast<int>(::getpid()); }
+std::FILE* stream_of(int file) { return ::fdopen(file, "wb"); }
 int sync(std::FILE* file) { return ::fsync(::fileno(file)); }
 int seek(std::FILE* file, std::uint64_t offset) { return ::fseeko(file, static_cast<off_t>(offset), SEEK_SET); }
 /// After a power cut the folder has the new name. Errors are ignored, because the file is complete.
@@ -37,13 +29,6 @@ void sync_folder(const fs::path& folder) {
   if (opened < 0) return;
   static_cast<void>(::fsync(opened));
   static_cast<void>(::close(opened));
-}
-/// Returns the limit of this process for the size of a file (ulimit -f).
-std::uint64_t most_file_bytes() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return std::numeric_limits<std::uint64_t>::max();
-  return limit.rlim_cur;
 }
 #endif
 
@@ -64,12 +49,14 @@ std::string remedy(int error) {
 
 OutputFile::OutputFile(const std::string& path) : path_(path), buffer_(std::size_t{1} << 20) {
   constexpr int attempts = 1000;  // names in use: a build in another thread, or a process that was killed
-  for (int attempt = 0; file_ == nullptr && attempt < attempts; ++attempt) {
-    temporary_ = path + "." + std::to_string(process_number()) + "-" + std::to_string(attempt) + ".tmp";
-    errno = 0;
-    file_.reset(std::fopen(temporary_.c_str(), "wbx"));
-    if (file_ == nullptr && errno != EEXIST) break;
+  int error = EEXIST;
+  int file = -1;
+  for (int attempt = 0; error == EEXIST && attempt < attempts; ++attempt) {
+    temporary_ = path + "." + std::to_string(Calls::process()) + "-" + std::to_string(attempt) + ".tmp";
+    error = Calls::create(fs::path(temporary_).c_str(), file);
   }
+  if (error != 0) fail(error);
+  file_.reset(stream_of(file));
   if (file_ == nullptr) fail(errno);
   static_cast<void>(std::setvbuf(file_.get(), buffer_.data(), _IOFBF, buffer_.size()));
 }
@@ -95,7 +82,7 @@ void OutputFile::flush() {
 void OutputFile::expect_size(std::uint64_t bytes) {
   flush();
   expected_ = bytes;
-  if (most_file_bytes() < bytes) fail(EFBIG);
+  if (Calls::most_bytes() < bytes) fail(EFBIG);
   std::error_code error;
   const fs::space_info space = fs::space(temporary_, error);
   if (!error && space.available < bytes - std::min(bytes, size_)) fail(ENOSPC);
@@ -116,6 +103,9 @@ void OutputFile::publish() {
   const bool closed = std::fclose(closing) == 0;
   const int close_error = errno;
   std::error_code error;
+  const fs::file_status old = fs::symlink_status(path_, error);
+  if (closed && fs::is_regular_file(old)) fs::permissions(temporary_, old.permissions(), error);
+  error.clear();
   if (closed) fs::rename(temporary_, path_, error);
   if (!closed || error) {
     std::error_code ignored;

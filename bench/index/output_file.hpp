@@ -41,7 +41,8 @@ class OutputFile {
   void expect_size(std::uint64_t bytes);
   /// Replaces bytes that were appended.
   void rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Syncs the file and renames it to its path. A file of that name is replaced.
+  /// Syncs the file and renames it to its path. A file of that name is replaced, and keeps its permissions. Otherwise
+  /// only the owner can read the file, because it can hold text of users.
   void publish();
 
  private:

@@ -13,6 +13,7 @@
 #include "common/json_writer.hpp"
 #include "common/text.hpp"
 #include "engine_error.hpp"
+#include "reprise/history/detail/file_calls.hpp"
 #include "vocabulary.hpp"
 
 namespace reprise::llama {
@@ -111,6 +112,9 @@ TraceWriter TraceWriter::open(const std::string& path, std::ostream* messages, s
   writer.size_ = unfinished ? complete : bytes.size();
   std::error_code error;
   if (unfinished) std::filesystem::resize_file(path, complete, error);
+  // Only the owner can read a new file, because it has the text of users.
+  if (int made = -1; !there && detail::FileCalls::create(std::filesystem::path(path).c_str(), made) == 0)
+    detail::FileCalls::close(made);
   if (!error) writer.file_.open(path, std::ios::binary | std::ios::app);
   if (error || !writer.file_)
     throw InputError("--record " + path + ": cannot be written; does the folder exist, and is it writable?");

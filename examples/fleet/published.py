@@ -63,7 +63,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_synced(path: Path, blocks: Iterator[bytes]) -> None:
-    with open(path, "wb") as out:
+    """Writes a new file, through no link. Removes the one that a crashed job left under this name."""
+    path.unlink(missing_ok=True)
+    with open(path, "xb") as out:
         for block in blocks:
             out.write(block)
         out.flush()

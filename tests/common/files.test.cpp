@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -49,6 +50,43 @@ TEST_F(CheckNotAnInput, LetsOtherFilesAndDevicesBe) {
   EXPECT_EQ(refused(path("none")), "accepted") << "there is nothing to lose";
   EXPECT_NO_THROW(check_not_an_input("/dev/null", "--output /dev/null", {{"the trace", "/dev/null"}}));
 }
+
+#if !defined(_WIN32)
+struct ReplaceText : testing::FolderTest {
+  using perms = fs::perms;
+  [[nodiscard]] perms mode(const std::string& name) const { return fs::status(path(name)).permissions(); }
+};
+
+TEST_F(ReplaceText, IsForTheOwnerAndAFileThatIsReplacedKeepsItsPermissions) {
+  ASSERT_TRUE(replace_text(path("report"), "new"));
+  EXPECT_EQ(mode("report"), perms::owner_read | perms::owner_write);
+  fs::permissions(path("report"), perms::others_read, fs::perm_options::add);
+  ASSERT_TRUE(replace_text(path("report"), "newer"));
+  EXPECT_EQ(mode("report"), perms::owner_read | perms::owner_write | perms::others_read);
+  EXPECT_EQ(read(path("report")), "newer");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(ReplaceText, FollowsTheLinkThatIsGivenAndNoOther) {
+  write("victim", "precious");
+  fs::create_symlink("victim", folder_ / "report.new");
+  fs::create_symlink("real", folder_ / "report");  // leads to no file yet
+  ASSERT_TRUE(replace_text(path("report"), "1"));
+  ASSERT_TRUE(replace_text(path("report"), "2"));
+  EXPECT_EQ(read(path("real")), "2");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "report"));
+  EXPECT_EQ(read(path("victim")), "precious");
+}
+
+TEST_F(ReplaceText, WritesDevicesAndNamesWithoutRoomForATemporaryFileDirectly) {
+  EXPECT_TRUE(replace_text("/dev/null", "text"));
+  EXPECT_FALSE(fs::is_regular_file("/dev/null"));
+  const std::string longest(250, 'x');
+  EXPECT_TRUE(replace_text(path(longest), "text"));
+  EXPECT_EQ(read(path(longest)), "text");
+  EXPECT_FALSE(replace_text(path("none/report"), "text"));
+}
+#endif
 
 }  // namespace
 }  // namespace reprise::tools::files_test

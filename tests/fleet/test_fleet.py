@@ -295,6 +295,14 @@ class Publishing(FleetCase):
             published.publish(self.published, self.root / "merged", {}, {}, check, False)
         self.assertEqual((self.read(), self.generations()), ("old", ["generation-000001.corpus"]))
 
+    def test_nothing_is_written_through_a_planted_link(self) -> None:
+        victim = self.root / "victim"
+        victim.write_text("precious")
+        for name in ("generation-000001.corpus", "generation-000001.json", "manifest.json"):
+            (self.published / (name + ".tmp")).symlink_to(victim)
+        self.publish("new")
+        self.assertEqual((self.read(), victim.read_text()), ("new", "precious"))
+
     def test_a_full_disk_leaves_the_old_generation(self) -> None:
         self.publish("old")
         (self.root / "merged").write_text("new" * 10000)

@@ -308,6 +308,22 @@ TEST_F(IndexTool, SaysThatTheFileMayNotGrow) {
   EXPECT_EQ(build("small", {large, small}).status, exit_done) << "the limit is not too strict";
 }
 
+TEST_F(IndexTool, OnlyTheOwnerMayReadANewCorpusAndAReplacedOneKeepsItsPermissions) {
+  using fs::perms;
+  const auto mode = [&](const std::string& name) { return fs::status(path(name)).permissions(); };
+  const std::string ids = write_ids("1.u16", {1, 2, 3});
+  ASSERT_EQ(build("a.corpus", {ids}).status, exit_done);
+  EXPECT_EQ(mode("a.corpus"), perms::owner_read | perms::owner_write);
+  {
+    OutputFile file(path("b.corpus"));
+    EXPECT_EQ(fs::status(file.temporary()).permissions(), perms::owner_read | perms::owner_write);
+  }
+  fs::permissions(path("a.corpus"), perms::group_read | perms::others_read, fs::perm_options::add);
+  const perms shared = mode("a.corpus");
+  ASSERT_EQ(build("a.corpus", {ids}).status, exit_done);
+  EXPECT_EQ(mode("a.corpus"), shared);
+}
+
 TEST_F(IndexTool, NothingIsLeftWhereverAWriteFails) {
   const std::vector<std::byte> bytes(std::size_t{3} << 20, std::byte{1});
   write("out", "before");

@@ -54,6 +54,17 @@ void expect_equal(const TraceSession& a, const TraceSession& b) {
   }
 }
 
+#if !defined(_WIN32)
+TEST_F(TraceFile, OnlyItsOwnerMayReadANewOneAndAnOldOneKeepsItsPermissions) {
+  using std::filesystem::perms;
+  TraceWriter::open(path).append(first, two);
+  EXPECT_EQ(std::filesystem::status(path).permissions(), perms::owner_read | perms::owner_write);
+  std::filesystem::permissions(path, perms::group_read, std::filesystem::perm_options::add);
+  TraceWriter::open(path).append(second, one);
+  EXPECT_EQ(std::filesystem::status(path).permissions(), perms::owner_read | perms::owner_write | perms::group_read);
+}
+#endif
+
 TEST_F(TraceFile, WhatIsWrittenIsRead) {
   {
     TraceWriter writer = TraceWriter::open(path);
