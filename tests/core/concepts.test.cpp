@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "reprise/core/result.hpp"
@@ -95,6 +96,8 @@ static_assert(!MeasurableStrategy<MeasuresWhenMutable>);
 static_assert(Picks<archetype::LazyPicks>);
 static_assert(Picks<std::vector<Token>> && Picks<std::span<const Token>> && Picks<const Token*>);
 static_assert(Picks<std::vector<char>>, "anything that becomes a token");
+static_assert(!Picks<std::vector<std::uint32_t>> && !Picks<std::vector<std::int64_t>>, "as in a prompt");
+static_assert(!std::is_constructible_v<TokenSpan, std::vector<std::uint32_t>&>);
 static_assert(!Picks<std::vector<std::string>>);
 static_assert(!Picks<int>);
 

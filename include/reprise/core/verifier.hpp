@@ -15,16 +15,12 @@
 
 namespace reprise::inline v0 {
 
-/// The target's tokens after the rows of a pass: `picks[i]` follows row (anchor + i). A span of tokens that one kernel
-/// has computed satisfies this concept, and so does an object that samples when it is read. Picks are integers: a span
-/// of logits is refused, because it would be read as tokens.
-template <class P>
-concept Picks = requires(P& picks, std::size_t i) {
-  { picks[i] } -> std::convertible_to<Token>;
-  requires std::integral<std::remove_cvref_t<decltype(picks[i])>>;
-};
-
 namespace detail {
+
+/// An integer type whose values are all tokens.
+template <class T>
+concept FitsToken = std::integral<T> &&
+    (sizeof(T) < sizeof(Token) || (sizeof(T) == sizeof(Token) && std::is_signed_v<T>));
 
 template <class T>
 struct unwrap {
@@ -38,6 +34,15 @@ template <class T>
 using unwrap_t = typename unwrap<std::remove_cvref_t<T>>::type;
 
 }  // namespace detail
+
+/// The target's tokens after the rows of a pass: `picks[i]` follows row (anchor + i). A span of tokens that one kernel
+/// has computed satisfies this concept, and so does an object that samples when it is read. Picks are integers: a span
+/// of logits is refused, because it would be read as tokens. So are std::uint32_t and std::int64_t, as in a prompt.
+template <class P>
+concept Picks = requires(P& picks, std::size_t i) {
+  { picks[i] } -> std::convertible_to<Token>;
+  requires detail::FitsToken<std::remove_cvref_t<decltype(picks[i])>>;
+};
 
 /// The engine as the loop sees it. verify() and commit() are the whole integration. The compiler cannot check these
 /// clauses:
@@ -66,6 +71,7 @@ using unwrap_t = typename unwrap<std::remove_cvref_t<T>>::type;
 /// only verify() and commit() are required.
 template <class V>
 concept Verifier = requires(V& v, TokenSpan batch, std::size_t drafted, std::size_t keep) {
+  v.verify(batch, drafted);  // first, so that wrong parameters are not reported as a wrong result
   requires Picks<detail::unwrap_t<decltype(v.verify(batch, drafted))>>;
   v.commit(keep);
 };
@@ -109,6 +115,7 @@ concept MarginVerifier = Verifier<V> && requires(const V& v, std::size_t i) {
 template <class V>
 concept TreeVerifier = Verifier<V> && requires(V& v, TokenSpan batch, std::size_t drafted,
                                                std::span<const NodeIndex> parents, std::span<const std::size_t> rows) {
+  v.verify_tree(batch, drafted, parents);
   requires Picks<detail::unwrap_t<decltype(v.verify_tree(batch, drafted, parents))>>;
   v.commit_rows(rows);
 };

@@ -19,7 +19,8 @@
 namespace reprise::inline v0 {
 
 /// Holds a sampler with state (random stream, penalties, mirostat, grammar) and advances it once for each committed
-/// token, and never otherwise. A seeded run thus gives the same tokens with and without drafting. An engine holds one
+/// token, and never otherwise. If the sampler draws each row alone, as below, a seeded run thus gives the same tokens
+/// with and without drafting. An engine holds one
 /// SamplerHistory per sequence instead of the bare sampler, and needs three lines:
 ///
 ///     auto verify(TokenSpan batch, std::size_t drafted) {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// message: v.verify\(batch, drafted\).*(is invalid|would be invalid)|'Engine::verify'
+#include <vector>
+
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/loop/generate.hpp"
+
+struct Engine {
+  std::vector<reprise::Token> verify(const std::vector<reprise::Token>&, std::size_t) { return {}; }
+  void commit(std::size_t) {}
+};
+
+void use(reprise::Session<reprise::NoDrafter>& session, Engine& engine, const reprise::Limits& limits) {
+  static_cast<void>(reprise::generate(session, engine, limits));
+}
