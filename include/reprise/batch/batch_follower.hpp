@@ -16,6 +16,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/contract.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
@@ -94,7 +95,7 @@ class BatchFollower {
   /// Errors: invalid_argument for a slot number that does not exist or stands there twice and for a wrong `after`, and
   /// empty_context for a slot without ids; they change nothing. A slot whose session fails drafts nothing in this pass.
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots,
-                                           std::optional<std::chrono::nanoseconds> now = {}) {
+                                           std::optional<std::chrono::nanoseconds> now = {}) REPRISE_LIFETIMEBOUND {
     if (auto checked = check(slots); !checked) return checked.error();
     const bool alone = follow(slots);
     learn(now, alone);
@@ -173,7 +174,7 @@ class BatchFollower {
 
   [[nodiscard]] std::size_t slots() const noexcept { return size_; }
   /// Returns the tokens that a slot knows.
-  [[nodiscard]] TokenSpan context(std::size_t slot) const noexcept {
+  [[nodiscard]] TokenSpan context(std::size_t slot) const noexcept REPRISE_LIFETIMEBOUND {
     return slot < size_ ? slots_[slot].sequence.context() : TokenSpan();
   }
   /// Returns the number of tokens that a slot knows if `ids` begin with them, or else 0. So an engine that knows texts
@@ -185,7 +186,7 @@ class BatchFollower {
   }
   /// Returns the strategy of a slot, to hand on the calibration of a request that has ended. `slot` must be below
   /// slots().
-  [[nodiscard]] const S& strategy(std::size_t slot) const noexcept {
+  [[nodiscard]] const S& strategy(std::size_t slot) const noexcept REPRISE_LIFETIMEBOUND {
     REPRISE_EXPECTS(slot < size_);
     return slots_[slot].sequence.session().strategy();
   }
@@ -194,9 +195,9 @@ class BatchFollower {
     return slot < size_ ? slots_[slot].sequence.statistics() : Statistics();
   }
   /// Returns the planner, for its learned costs and its loss budget.
-  [[nodiscard]] const BatchPlanner& planner() const noexcept { return planner_; }
+  [[nodiscard]] const BatchPlanner& planner() const noexcept REPRISE_LIFETIMEBOUND { return planner_; }
   /// Returns the planner, for BatchPlanner::assume().
-  [[nodiscard]] BatchPlanner& planner() noexcept { return planner_; }
+  [[nodiscard]] BatchPlanner& planner() noexcept REPRISE_LIFETIMEBOUND { return planner_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = size_ * sizeof(Slot) + planner_.memory_bytes() + last_.memory_bytes() +
                         committed_.memory_bytes() + entries_.memory_bytes() + drafts_.memory_bytes();

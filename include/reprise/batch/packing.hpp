@@ -8,6 +8,7 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
@@ -124,7 +125,7 @@ class BatchPacker {
     return true;
   }
 
-  [[nodiscard]] PackedBatch batch() const noexcept {
+  [[nodiscard]] PackedBatch batch() const noexcept REPRISE_LIFETIMEBOUND {
     const std::size_t rows = tokens_.size();
     return {{tokens_.data(), rows},
             {positions_.data(), rows},

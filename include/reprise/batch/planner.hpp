@@ -43,6 +43,7 @@
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
@@ -144,7 +145,7 @@ class BatchPlanner {
   /// Returns how many nodes each of `entries` drafts. `other_rows`: rows of the pass that belong to none of them (a
   /// prefill). Until learn(), a second call with the same arguments returns the same plan, unless a shared budget has
   /// changed. If memory runs out, nothing is drafted (Cut::out_of_memory) and BatchPlan::nodes is empty.
-  BatchPlan plan(std::span<const BatchEntry> entries, std::size_t other_rows = 0) noexcept {
+  BatchPlan plan(std::span<const BatchEntry> entries, std::size_t other_rows = 0) noexcept REPRISE_LIFETIMEBOUND {
     plain_ = {entries.size(), other_rows, 0};
     for (const BatchEntry& entry : entries) {
       plain_.rows += entry.offer.pending;
@@ -174,7 +175,7 @@ class BatchPlanner {
   /// Returns the last plan, reduced to at most `rows` rows in total without padding; for example if the KV cache is
   /// full. Each sequence drafts a prefix of its earlier draft. If the pending rows and the `other_rows` of plan()
   /// exceed `rows` already, nothing is drafted.
-  BatchPlan shrink(std::size_t rows) noexcept {
+  BatchPlan shrink(std::size_t rows) noexcept REPRISE_LIFETIMEBOUND {
     paid_ = 0;
     instead_.reset();
     losses_.cancel();

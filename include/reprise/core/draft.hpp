@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 
@@ -230,7 +231,7 @@ class Draft {
                        [&](const std::vector<Token>& sequence) { return completes(sequence, node); });
   }
   [[nodiscard]] const DraftNode& operator[](std::size_t i) const noexcept { return storage_[i]; }
-  [[nodiscard]] DraftView view() const noexcept { return {storage_.first(size_), kind_}; }
+  [[nodiscard]] DraftView view() const noexcept REPRISE_LIFETIMEBOUND { return {storage_.first(size_), kind_}; }
 
  private:
   static constexpr NodeIndex bits = 64;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reprise/core/detail/contract.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 
 namespace reprise::inline v0 {
 
@@ -93,14 +94,14 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
 
-  [[nodiscard]] T& value() & { return REPRISE_EXPECTS(has_value()), *value_; }
-  [[nodiscard]] const T& value() const& { return REPRISE_EXPECTS(has_value()), *value_; }
-  [[nodiscard]] T&& value() && { return REPRISE_EXPECTS(has_value()), std::move(*value_); }
-  T& operator*() & { return value(); }
-  const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
-  T* operator->() { return &value(); }
-  const T* operator->() const { return &value(); }
+  [[nodiscard]] T& value() & REPRISE_LIFETIMEBOUND { return REPRISE_EXPECTS(has_value()), *value_; }
+  [[nodiscard]] const T& value() const& REPRISE_LIFETIMEBOUND { return REPRISE_EXPECTS(has_value()), *value_; }
+  [[nodiscard]] T&& value() && REPRISE_LIFETIMEBOUND { return REPRISE_EXPECTS(has_value()), std::move(*value_); }
+  T& operator*() & REPRISE_LIFETIMEBOUND { return value(); }
+  const T& operator*() const& REPRISE_LIFETIMEBOUND { return value(); }
+  T&& operator*() && REPRISE_LIFETIMEBOUND { return std::move(*this).value(); }
+  T* operator->() REPRISE_LIFETIMEBOUND { return &value(); }
+  const T* operator->() const REPRISE_LIFETIMEBOUND { return &value(); }
 
   [[nodiscard]] const Error& error() const noexcept { return REPRISE_EXPECTS(!has_value()), error_; }
 

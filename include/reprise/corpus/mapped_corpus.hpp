@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/corpus/corpus_store.hpp"
 #include "reprise/history/detail/file_calls.hpp"
@@ -132,9 +133,9 @@ class MappedCorpus {
   }
 
   /// Returns the store, for NgramOptions::stores.
-  [[nodiscard]] const CorpusStore& store() const noexcept { return store_; }
+  [[nodiscard]] const CorpusStore& store() const noexcept REPRISE_LIFETIMEBOUND { return store_; }
   /// Returns the bytes of the file, for verify_corpus().
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return mapping_.bytes(); }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept REPRISE_LIFETIMEBOUND { return mapping_.bytes(); }
 
  private:
   template <class... Expected>

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
@@ -151,7 +152,7 @@ class NgramDrafter {
     return unused_rounds_ < patience ? std::min(options_.top_k, Ranking::most) : 0;
   }
   /// Returns the rows that the target has shown since begin(), for RankedRows::add(). Some elements hold no row.
-  [[nodiscard]] std::span<const RankedRows::Row> rows() const noexcept { return shown_.rows(); }
+  [[nodiscard]] std::span<const RankedRows::Row> rows() const noexcept REPRISE_LIFETIMEBOUND { return shown_.rows(); }
 
   [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
   /// Returns the index over the text [evidence | context]; see rebase().
@@ -160,7 +161,9 @@ class NgramDrafter {
   [[nodiscard]] std::size_t evidence() const noexcept { return context_.evidence(); }
   /// Returns the calibration: NgramOptions::prior with the corrections learned since begin(). It can be the prior of
   /// the next sequence.
-  [[nodiscard]] const CalibrationState& calibration() const noexcept { return calibration_.state(); }
+  [[nodiscard]] const CalibrationState& calibration() const noexcept REPRISE_LIFETIMEBOUND {
+    return calibration_.state();
+  }
   /// True if indexing has stopped because memory ran out (see NgramOptions::max_bytes). In that case nothing is drafted
   /// until begin() or rebase(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return context_.index().exhausted(); }

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/best_first.hpp"
@@ -112,7 +113,7 @@ class TokenRecyclingDrafter {
   [[nodiscard]] std::size_t top_k_wanted() const noexcept { return options_.candidates; }
   /// Returns the candidates known to follow `token`, likeliest first, or latest first if learned from picks. The span
   /// is valid until the drafter changes.
-  [[nodiscard]] TokenSpan top_k(Token token) const noexcept {
+  [[nodiscard]] TokenSpan top_k(Token token) const noexcept REPRISE_LIFETIMEBOUND {
     if (!has_row(token)) return {};
     const auto row = static_cast<std::size_t>(token);
     return {matrix_.data() + row * options_.candidates, known_[row]};

@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/column.hpp"
@@ -150,7 +151,7 @@ class BasicRollingHashIndex {
   }
 
   /// Returns the indexed tokens: all appended tokens, unless exhausted().
-  [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
+  [[nodiscard]] TokenSpan tokens() const noexcept REPRISE_LIFETIMEBOUND { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = tokens_.memory_bytes();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -121,7 +122,7 @@ class BasicSuffixArrayIndex {
   }
 
   /// Returns the indexed tokens: all appended tokens, unless exhausted().
-  [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
+  [[nodiscard]] TokenSpan tokens() const noexcept REPRISE_LIFETIMEBOUND { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return tokens_.memory_bytes() + sorted_.memory_bytes() + incoming_.memory_bytes();

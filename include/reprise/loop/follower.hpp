@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
@@ -77,7 +78,7 @@ class Follower {
   /// any other error, the last draft is void, and nothing is learned from its pass. The next call compares the ids with
   /// the tokens that were known before the error.
   Result<TokenSpan> draft(TokenSpan ids, std::size_t most = unlimited, std::optional<std::chrono::nanoseconds> now = {},
-                          std::optional<std::uint64_t> conversation = {}, std::size_t after = 0) {
+                          std::optional<std::uint64_t> conversation = {}, std::size_t after = 0) REPRISE_LIFETIMEBOUND {
     if (auto checked = sequence_.check(ids, after, conversation); !checked) return checked.error();
     if (auto made = reserve_limits(); !made) return made.error();
     const auto before = std::exchange(called_, std::nullopt);
@@ -119,11 +120,11 @@ class Follower {
   Result<void> reserve(std::size_t max_context) { return sequence_.reserve(max_context); }
 
   /// Returns the tokens of the last draft() without an error; none after forget().
-  [[nodiscard]] TokenSpan context() const noexcept { return sequence_.context(); }
+  [[nodiscard]] TokenSpan context() const noexcept REPRISE_LIFETIMEBOUND { return sequence_.context(); }
   /// Returns the counts of all sequences together.
   [[nodiscard]] Statistics statistics() const noexcept { return sequence_.statistics(); }
   /// Returns the session, for its control, its strategy and its capabilities.
-  [[nodiscard]] const S& session() const noexcept { return sequence_.session(); }
+  [[nodiscard]] const S& session() const noexcept REPRISE_LIFETIMEBOUND { return sequence_.session(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return session().memory_bytes() + sizeof(Limits); }
 
  private:

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
@@ -22,7 +23,8 @@
 
 namespace reprise::inline v0 {
 
-/// The result of a generation. `tokens` points into the session's memory and is valid until the session changes.
+/// The result of a generation. `tokens` points into the session's memory: copy them to keep them after the session has
+/// changed or was destroyed.
 struct Generation {
   TokenSpan tokens;  ///< the output, without the stop tokens that ended it
   FinishReason finish = FinishReason::none;
@@ -251,8 +253,9 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 /// count as streamed.
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
-Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, const Limits& limits,
-                            OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
+Result<Generation> generate(Session<Strategy, Control>& session REPRISE_LIFETIMEBOUND, V& verifier,
+                            const Limits& limits, OnTokens&& on_tokens = OnTokens(),
+                            Predicate&& predicate = Predicate()) {
   constexpr DraftShape shape = TreeVerifier<V> ? DraftShape::tree : DraftShape::chain;
   for (session.propose(limits, shape); !session.finished(); session.propose(limits, shape)) {
     if constexpr (ConstrainedVerifier<V>)
@@ -275,8 +278,9 @@ Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, co
 /// CheckpointVerifier.
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
-Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, TokenSpan prompt, const Limits& limits,
-                            OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
+Result<Generation> generate(Session<Strategy, Control>& session REPRISE_LIFETIMEBOUND, V& verifier, TokenSpan prompt,
+                            const Limits& limits, OnTokens&& on_tokens = OnTokens(),
+                            Predicate&& predicate = Predicate()) {
   const auto capabilities = detail::capabilities_of(verifier);
   if (!capabilities) return capabilities.error();
   if (prompt.size() > limits.max_context)

@@ -14,6 +14,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"
@@ -124,7 +125,7 @@ class Session {
   /// call that changes the session. The draft is empty before begin(), and after the strategy has thrown. If
   /// generation has ended or a limit has been reached, the draft is empty and finished() is true. `limits` must live
   /// until the round ends. `shape`: DraftShape::chain prevents a tree even if limits and capabilities allow one.
-  DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) {
+  DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) REPRISE_LIFETIMEBOUND {
     close_round();
     round_.open(limits);
     if (!sequence_.begun()) return {};
@@ -176,7 +177,7 @@ class Session {
   /// drafted rows. `why` is the Cut to report if `max_nodes` is the binding rule. A second call in the same round voids
   /// the previous ticket. If memory for the draft runs out, the pass carries none (Cut::out_of_memory). Errors:
   /// not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the round.
-  Result<Pass> plan(std::size_t max_nodes = unlimited, Cut why = Cut::budget) {
+  Result<Pass> plan(std::size_t max_nodes = unlimited, Cut why = Cut::budget) REPRISE_LIFETIMEBOUND {
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
     const auto room = round_.fit(sequence_, max_nodes, why);
     if (!room) return room.error();
@@ -200,14 +201,15 @@ class Session {
   /// makes to the session. `picks[i]` is the target's token after row (anchor + i); if `picks` has a size(), reading
   /// stops after that many picks. `predicate`: see StopDecision. Errors: bad_ticket; bad_picks if there are no picks.
   template <Picks P, class Predicate = NeverStop>
-  Result<Decision> resolve(Ticket ticket, P&& picks, Predicate&& predicate = Predicate()) {
+  Result<Decision> resolve(Ticket ticket, P&& picks, Predicate&& predicate = Predicate()) REPRISE_LIFETIMEBOUND {
     return round_.resolve(sequence_, ticket, picks, predicate);
   }
 
   /// Returns the decision for a path that the engine has walked itself. Checks the rows and tokens of the path against
   /// the draft. Errors: bad_ticket; bad_picks if they are not a path of this draft.
   template <class Predicate = NeverStop>
-  Result<Decision> resolve(Ticket ticket, Accepted accepted, Predicate&& predicate = Predicate()) {
+  Result<Decision> resolve(Ticket ticket, Accepted accepted,
+                           Predicate&& predicate = Predicate()) REPRISE_LIFETIMEBOUND {
     return round_.resolve(sequence_, ticket, accepted, predicate);
   }
 
@@ -349,31 +351,35 @@ class Session {
   [[nodiscard]] bool finished() const noexcept { return finish_reason() != FinishReason::none; }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return sequence_.finish_reason(); }
   /// Returns all committed tokens. The view is valid until the session changes.
-  [[nodiscard]] TokenSpan context() const noexcept { return sequence_.context(); }
+  [[nodiscard]] TokenSpan context() const noexcept REPRISE_LIFETIMEBOUND { return sequence_.context(); }
   /// Returns the output since begin(), append() or rebase(), without the stop tokens that ended it.
-  [[nodiscard]] TokenSpan output() const noexcept { return sequence_.output(); }
+  [[nodiscard]] TokenSpan output() const noexcept REPRISE_LIFETIMEBOUND { return sequence_.output(); }
   /// Returns the leading part of output() that is safe to stream, because no stop sequence can remove it any more; the
   /// whole output after generation has ended. If a raised limit lets it continue, a stop sequence may still complete.
-  [[nodiscard]] TokenSpan settled_output(const Limits& limits) const noexcept {
+  [[nodiscard]] TokenSpan settled_output(const Limits& limits) const noexcept REPRISE_LIFETIMEBOUND {
     return sequence_.settled_output(limits);
   }
   /// Returns the part of settled_output() that no earlier call has returned; valid until the session changes.
-  [[nodiscard]] TokenSpan take_settled(const Limits& limits) noexcept { return sequence_.take_settled(limits); }
+  [[nodiscard]] TokenSpan take_settled(const Limits& limits) noexcept REPRISE_LIFETIMEBOUND {
+    return sequence_.take_settled(limits);
+  }
   /// Returns the number of output tokens that take_settled() has returned.
   [[nodiscard]] std::size_t taken() const noexcept { return sequence_.taken(); }
   /// Returns the number of context tokens whose rows are in the engine's cache.
   [[nodiscard]] std::size_t cached() const noexcept { return sequence_.cached(); }
-  [[nodiscard]] TokenSpan pending() const noexcept { return sequence_.pending(); }
-  [[nodiscard]] const Capabilities& capabilities() const noexcept { return sequence_.capabilities(); }
+  [[nodiscard]] TokenSpan pending() const noexcept REPRISE_LIFETIMEBOUND { return sequence_.pending(); }
+  [[nodiscard]] const Capabilities& capabilities() const noexcept REPRISE_LIFETIMEBOUND {
+    return sequence_.capabilities();
+  }
   /// Returns the counts since begin() or the last append(); rebase() does not reset them.
-  [[nodiscard]] const Statistics& statistics() const noexcept { return sequence_.statistics(); }
+  [[nodiscard]] const Statistics& statistics() const noexcept REPRISE_LIFETIMEBOUND { return sequence_.statistics(); }
   /// Adds time that the caller has spent on drafting, for statistics only; to get the mean per round, call it once in
   /// each round. For a drafting cost that control takes into account, see CostOptions::drafting.
   void add_drafting_time(std::chrono::nanoseconds time) noexcept { sequence_.statistics().drafting_time.add(time); }
-  [[nodiscard]] Strategy& strategy() noexcept { return strategy_; }
-  [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
-  [[nodiscard]] Control& control() noexcept { return control_; }
-  [[nodiscard]] const Control& control() const noexcept { return control_; }
+  [[nodiscard]] Strategy& strategy() noexcept REPRISE_LIFETIMEBOUND { return strategy_; }
+  [[nodiscard]] const Strategy& strategy() const noexcept REPRISE_LIFETIMEBOUND { return strategy_; }
+  [[nodiscard]] Control& control() noexcept REPRISE_LIFETIMEBOUND { return control_; }
+  [[nodiscard]] const Control& control() const noexcept REPRISE_LIFETIMEBOUND { return control_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = sequence_.memory_bytes() + round_.memory_bytes();
     if constexpr (MeasurableStrategy<Strategy>) bytes += strategy_.memory_bytes();
