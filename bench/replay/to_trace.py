@@ -32,6 +32,7 @@ import argparse
 import codecs
 import gzip
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -40,12 +41,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-USER = {"human", "user", "system", "tool", "function", "observation"}
+USER = {"human", "user", "system", "developer", "tool", "function", "observation"}
 ANSWER = {"gpt", "assistant", "chatgpt", "bing", "bard", "model"}
 OUTPUTS = ("output", "completion", "response", "generated_text", "answer")
 OUTPUT_IDS = ("output_token_ids", "generated_token_ids", "token_ids")
 MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"),
          (codecs.BOM_UTF16_BE, "utf-16"), (codecs.BOM_UTF8, "utf-8-sig"))
+BINARY = ((b"\x28\xb5\x2f\xfd", "compressed by zstd: unpack it with zstd -d first"),
+          (b"PAR1", "a Parquet file: write its records as lines of JSON first"))
 
 Text = str | list[int]
 Turn = tuple[Text, Text]
@@ -64,6 +67,9 @@ def text_of(path: str) -> str:
             data = gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         fail(f"{path}: cannot be read: {error}")
+    for mark, what in BINARY:
+        if data.startswith(mark):
+            fail(f"{path}: is {what}")
     encoding = next((name for mark, name in MARKS if data.startswith(mark)), "utf-8")
     if encoding == "utf-8" and len(data) > 1 and (data[0] == 0) != (data[1] == 0):
         encoding = "utf-16-be" if data[0] == 0 else "utf-16-le"
@@ -82,13 +88,17 @@ def records_of(path: str) -> Iterator[tuple[str, Any]]:
         return
     try:
         whole = json.loads(text)
+    except RecursionError:
+        fail(f"{path}: is nested too deeply")
     except json.JSONDecodeError:
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):  # splitlines() would also cut at U+2028 in a string
             if line.strip():
                 try:
                     yield f"{path}:{number}", json.loads(line)
                 except json.JSONDecodeError as error:
                     fail(f"{path}:{number}: column {error.colno}: is not JSON: {error.msg}")
+                except RecursionError:
+                    fail(f"{path}:{number}: is nested too deeply")
         return
     if isinstance(whole, dict):
         whole = [whole]
@@ -99,16 +109,19 @@ def records_of(path: str) -> Iterator[tuple[str, Any]]:
 def ids_of(value: Any, field: str, where: str) -> list[int]:
     if not isinstance(value, list) or not all(type(token) is int for token in value):
         fail(f"{where}: {field}: expected a list of token ids")
+    wrong = next((token for token in value if not -(2**31) <= token < 2**31), None)
+    if wrong is not None:
+        fail(f"{where}: {field}: the token id {wrong} is outside the 32-bit range")
     return list(value)
 
 
 def string_of(record: dict[str, Any], key: str, where: str) -> str:
     value = record.get(key)
     if isinstance(value, list):  # parts of a message, some of which are images
-        value = "".join(part.get("text") or "" for part in value if isinstance(part, dict))
+        value = "".join(part["text"] for part in value if isinstance(part, dict) and isinstance(part.get("text"), str))
     if not isinstance(value, str):
         fail(f"{where}: {key}: expected a text, found {type(value).__name__}")
-    return value
+    return value.encode("utf-8", "replace").decode()  # half of a surrogate pair is no text to a tokenizer
 
 
 def chat_of(messages: Any, role: str, content: str, template: str, where: str) -> list[Turn]:
@@ -142,7 +155,10 @@ def turns_of(record: Any, template: str, where: str) -> list[Turn]:
     if "prompt_token_ids" in record:
         prompt = ids_of(record["prompt_token_ids"], "prompt_token_ids", where)
         outputs = [(record, key) for key in OUTPUT_IDS if key in record]
-        outputs += [(output, "token_ids") for output in record.get("outputs") or [] if "token_ids" in output]
+        others = record.get("outputs") or []
+        if not isinstance(others, list) or not all(isinstance(output, dict) for output in others):
+            fail(f'{where}: outputs: expected a list of objects with "token_ids"')
+        outputs += [(output, "token_ids") for output in others if "token_ids" in output]
         if not outputs:
             fail(f"{where}: has prompt_token_ids, but no output: give one of {', '.join(OUTPUT_IDS)}")
         return [(prompt, ids_of(holder[key], key, where)) for holder, key in outputs[:1]]
@@ -162,7 +178,7 @@ def tokenizer_of(given: str | None) -> Callable[[list[str]], list[list[int]]]:
     """Returns the function that turns texts into ids."""
     if given is None:
         fail("the file has texts: give --tokenizer tokenizer.json, or --tokenizer COMMAND")
-    if Path(given).is_file() and given.endswith(".json"):
+    if os.path.isfile(given) and given.endswith(".json"):
         try:
             from tokenizers import Tokenizer  # type: ignore[import-not-found]
         except ImportError:

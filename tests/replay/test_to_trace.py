@@ -78,6 +78,8 @@ class Converter(unittest.TestCase):
             ({"prompt": "ab", "response": "cd"}, one),
             ({"prompt": "ab", "output": "cd"}, one),
             ({"instruction": "a", "input": "b", "output": "cd"}, [{"prompt": [*b"a\nb\n"], "output": [*b"cd"]}]),
+            ({"messages": [{"role": "developer", "content": "ab"}, {"role": "assistant", "content": "cd"}]}, one),
+            ({"prompt": "a", "output": "b\ud83d"}, [{"prompt": [*b"a\n"], "output": [*b"b?"]}]),
             ({"text": "abc"}, [{"prompt": [*b"a"], "output": [*b"bc"]}]),
             ({"prompt_token_ids": [1, 2], "output_token_ids": [3, 4]}, ids),
             ({"prompt_token_ids": [1, 2], "generated_token_ids": [3, 4]}, ids),
@@ -87,6 +89,16 @@ class Converter(unittest.TestCase):
             self.assertEqual(self.convert(json.dumps(record))[0]["turns"], turns, record)
         self.assertEqual(self.convert("plain text\n", name="notes.txt")[0]["turns"],
                          [{"prompt": [*b"p"], "output": [*b"lain text\n"]}])
+
+    def test_lines_end_at_line_feeds_alone(self) -> None:
+        line = json.dumps({"prompt": "a", "output": "b\u2028c\x85"}, ensure_ascii=False) + "\r\n"
+        wanted = [{"prompt": [*b"a\n"], "output": [*"b\u2028c\x85".encode()]}]
+        self.assertEqual([session["turns"] for session in self.convert(line + line)], [wanted, wanted])
+
+    def test_a_long_command(self) -> None:
+        path = self.folder / "a.json"
+        path.write_text('{"prompt": "a", "output": "b"}')
+        self.run_script("--tokenizer", BYTES[:-1] + " #" + "x" * 300 + '"', str(path))
 
     def test_template_and_category(self) -> None:
         session = self.convert(json.dumps({"prompt": "a", "output": "b"}), "--template", "<{}>", "--category", "c")[0]
@@ -115,6 +127,16 @@ class Converter(unittest.TestCase):
             ('{"conversations": [{"from": "gpt", "value": 5}]}', (), "FILE: record 1: message 1: value: expected a text"),
             (b"\x1f\x8b\x08\x00", (), "FILE: cannot be read"),
             (b"\xff\xfa\x00x", (), "FILE: is not text in utf-8: byte 0: convert it to UTF-8 first"),
+            (b"\x28\xb5\x2f\xfd\x00", (), "FILE: is compressed by zstd: unpack it with zstd -d first"),
+            (b"PAR1\x00PAR1", (), "FILE: is a Parquet file: write its records as lines of JSON first"),
+            ("[" * 200000, (), "FILE: is nested too deeply"),
+            ('{"text": ""}\n' + "[" * 200000, (), "FILE:2: is nested too deeply"),
+            ('{"prompt_token_ids": [1], "token_ids": [2147483648]}', (),
+             "FILE: record 1: token_ids: the token id 2147483648 is outside the 32-bit range"),
+            ('{"prompt_token_ids": [1], "outputs": ["token_ids"]}', (), "FILE: record 1: outputs: expected a list"),
+            ('{"prompt_token_ids": [1], "outputs": 7}', (), "FILE: record 1: outputs: expected a list"),
+            ('{"messages": [{"role": "user", "content": [{"text": 5}]}, {"role": "elf", "content": "x"}]}', (),
+             "message 2: role: the role 'elf'"),
             ("[]", (), "no record has an output: nothing was written"),
         ):
             self.assertIn(wanted, self.refused(data, *arguments))
