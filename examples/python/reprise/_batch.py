@@ -91,10 +91,6 @@ class BatchDrafter(Owner):
             if conversations is not None:
                 number = _of_slot(conversations, slot, "conversations")
                 entry.conversation = whole(number, f"conversations[{slot}]", least=1, most=2**64 - 1)
-        return self._drafted(array, now)
-
-    def _drafted(self, array: Any, now: int | None = None) -> dict[int, Tokens]:
-        """Returns the drafts of slots whose members are checked."""
         at = self._clock() if now is None else whole(now, "now")
 
         def read() -> dict[int, Tokens]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from ctypes import c_int32
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -84,9 +85,15 @@ class Proposer:
         for entry, row in zip(array, good):
             entry.most = min(self.most, self.max_length - row.length - 1)
             entry.ids, entry.count, entry.after = entry.ids + 4 * row.known, row.length - row.known, row.known
-        for row, draft in zip(good, self.drafter._drafted(array).values()):
-            drafts[row.number] = draft.tolist()
-            self._planned[row.slot] = 1 + len(draft)
+
+        def read() -> None:
+            for entry, row in zip(array, good):
+                count = entry.drafted
+                self._planned[row.slot] = 1 + count
+                if count:
+                    drafts[row.number] = (c_int32 * count).from_address(entry.draft)[:]
+
+        self.drafter._call("draft", array, len(array), self.drafter._clock(), read=read)
         return drafts
 
     def _find(self, rows: list[_Row], table: Any) -> None:
@@ -118,7 +125,10 @@ class Proposer:
                 taken.add(row.slot)
 
     def _are_tokens(self, ids: Any) -> bool:
-        return not has_outside(ids, self.drafter._below)
+        if len(ids) > 100:
+            return not has_outside(ids, self.drafter._below)
+        few = ids.tolist()
+        return not few or (min(few) >= 0 and max(few) < self.drafter._below)
 
     def _remove(self, slot: int) -> int:
         """Makes a slot one that no row can have, and returns it."""

@@ -324,13 +324,14 @@ class Proposers(unittest.TestCase):
         proposer = Proposer(config())
         tokens = np.tile(np.arange(50, dtype=np.int32), 6)[None]
         given: list[int] = []
-        drafted = proposer.drafter._drafted
+        call = proposer.drafter._call
 
-        def counted(array: Any, now: Any = None) -> Any:
-            given.extend(entry.count for entry in array)
-            return drafted(array, now)
+        def counted(name: str, *arguments: Any, **named: Any) -> Any:
+            if name == "draft":
+                given.extend(entry.count for entry in arguments[0])
+            return call(name, *arguments, **named)
 
-        proposer.drafter._drafted = counted  # type: ignore[method-assign]
+        proposer.drafter._call = counted  # type: ignore[method-assign]
         for length in (200, 203, 203, 204):
             proposer.propose([tokens[0, length - 1 : length].tolist()], np.array([length]), tokens)
         self.assertEqual(given, [200, 3, 0, 1])
