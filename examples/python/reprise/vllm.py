@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import BELOW, address, has_outside
+from ._arrays import BELOW, address, has_outside, whole
 from ._batch import BatchDrafter
 from ._library import Slot
 
@@ -33,7 +33,8 @@ class Proposer:
     options: ClassVar[Options] = {}
 
     def __init__(self, vllm_config: Any) -> None:
-        self.most = int(vllm_config.speculative_config.num_speculative_tokens)
+        most = vllm_config.speculative_config.num_speculative_tokens
+        self.most = whole(most, "num_speculative_tokens", most=64)
         self.max_length = int(vllm_config.model_config.max_model_len)
         scheduler = getattr(vllm_config, "scheduler_config", None)
         options: Options = {"max_draft": self.most, **self.options}

@@ -181,6 +181,25 @@ class Proposers(unittest.TestCase):
         self.assertGreater(sum(drafted(0.001)), sum(drafted(0.05)))
         self.assertEqual(sum(drafted(3)), 0)
 
+    def test_the_longest_drafts(self) -> None:
+        ids = list(range(100)) * 3
+
+        class Free(reprise.vllm.Proposer):
+            options = {"cost": 0.0}
+
+        def longest(most: int) -> int:
+            proposer = Free(config(most))
+            proposer.max_length = 1000
+            tokens = np.array([ids], np.int32)
+            calls = [proposer.propose([[ids[n - 1]]], np.array([n]), tokens)[0] for n in range(200, 220)]
+            return max(map(len, calls))
+
+        for most in (1, 33, 64):
+            self.assertEqual(longest(most), most)
+        for most in (65, 300):
+            with self.assertRaisesRegex(ValueError, "^num_speculative_tokens: must be 64 or less"):
+                Free(config(most))
+
     def test_more_rows_than_slots(self) -> None:
         ids = [1, 2, 3, 4, 5] * 8
         proposer = Proposer(config(4, rows=2))
