@@ -161,6 +161,7 @@ reprise_add_layer_tests(
   grouped_release
   lookahead_drafter
   ngram_pool
+  placeholders
   repetition_gate
   rest_drafter
   token_recycling_drafter

@@ -79,6 +79,8 @@ struct DraftBudget {
   DraftShape shape = DraftShape::tree;
   Probability min_path_probability = Probability::zero();  ///< push() refuses less likely nodes
   Stops stops = {};
+  /// push() refuses tokens from this value on, for any strategy. Negative tokens are always refused.
+  std::uint32_t vocabulary = std::uint32_t{1} << 31;
 };
 
 /// A read-only draft: a flat array of nodes in memory that the view does not own.
@@ -123,7 +125,7 @@ class DraftView {
 /// push() refuses a node if
 ///
 ///  * the draft is full (DraftBudget::max_nodes is reached, or the storage is used up),
-///  * its token is negative, because engines use such ids for images and padding,
+///  * its token is outside DraftBudget::vocabulary, because engines use such ids for images and padding,
 ///  * the generation ends with its parent (DraftBudget::stops),
 ///  * its parent is neither the anchor nor an earlier node,
 ///  * its parent has an earlier child with the same token (auxiliary nodes are exempt),
@@ -297,7 +299,7 @@ class Draft {
   [[nodiscard]] bool admits(const DraftNode& node) noexcept {
     if (full() || ended_) return false;
     if (!well_formed(node)) return malformed_ = true, false;
-    if (node.token < 0 || ends(node.parent)) return false;
+    if (!in_vocabulary(node.token, budget_.vocabulary) || ends(node.parent)) return false;
     if (node.path_probability < budget_.min_path_probability) {
       left_out_ = true;
       return false;

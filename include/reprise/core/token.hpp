@@ -14,6 +14,11 @@ namespace reprise::inline v0 {
 /// checks the range before it uses a token as an array index.
 using Token = std::int32_t;
 
+/// Returns true if `token` is one of 0 ... vocabulary - 1. Other ids are placeholders, such as those of images.
+[[nodiscard]] constexpr bool in_vocabulary(Token token, std::uint32_t vocabulary) noexcept {
+  return static_cast<std::uint32_t>(token) < vocabulary;
+}
+
 /// A read-only view of tokens. Unless documented otherwise, a returned view is valid until the object that returned it
 /// changes or is destroyed.
 using TokenSpan = std::span<const Token>;

@@ -88,7 +88,8 @@ class JumpForwardDrafter {
     std::array<Token, max_tokens> tokens{};
     const std::span<Token> out = std::span(tokens).first(most);
     const std::size_t count = std::min<std::size_t>(source_.forced(out), most);
-    for (const Token token : out.first(count)) draft.extend({.token = token, .source = DraftSource::jump_forward});
+    for (const Token token : out.first(count))
+      if (!draft.extend({.token = token, .source = DraftSource::jump_forward})) return;
   }
 
   [[nodiscard]] std::size_t memory_bytes() const {

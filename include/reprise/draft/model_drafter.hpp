@@ -381,6 +381,7 @@ class ModelDrafter {
       path_[depth] = token;
       lessons_[depth] = static_cast<std::uint8_t>(lesson);
       ++proposed_;
+      if (draft.ends(static_cast<NodeIndex>(depth))) return;
     }
   }
   using DrawScale = detail::Fixed<42>;  // finer than a probability, because rounding changes the draw

@@ -113,6 +113,7 @@ class NgramDrafter {
   void propose(TokenSpan, Draft& draft) {
     forget_proposal();
     if (exhausted() || context_.context().empty() || draft.full() || draft.budget().max_depth == 0) return;
+    vocabulary_ = std::min(options_.vocabulary, draft.budget().vocabulary);
     least_ = std::max(options_.min_path_probability, draft.budget().min_path_probability);
     least_share_ = (draft.chain() ? 3 : 1) * std::uint64_t{least_.raw()};
     voters_.collect(context_);
@@ -323,6 +324,7 @@ class NgramDrafter {
     const detail::VoteWeight total = candidates.total;
     Probability best = Probability::zero();
     for (const detail::Candidate& candidate : candidates.all()) {
+      if (!in_vocabulary(candidate.token, vocabulary_)) continue;  // from a table of another vocabulary
       const detail::TokenCalibrator::TrainingSample sample =
           calibration_.weigh(candidate.token, candidate.evidence, total, shared);
       const Probability path = place.path * sample.probability;
@@ -343,7 +345,7 @@ class NgramDrafter {
     const std::optional<Token> token = voters_.is_stored(voter)
                                            ? voters_.stored_token(voter, place.depth)
                                            : token_at(voters_[voter].next + place.depth, place.parent);
-    return token && *token < 0 ? std::nullopt : token;  // a placeholder
+    return token && !in_vocabulary(*token, vocabulary_) ? std::nullopt : token;
   }
   /// Returns the token at a position of the text, which the path to `parent` continues. A copy that runs past the end
   /// of the context thus continues in the draft.
@@ -393,7 +395,8 @@ class NgramDrafter {
   std::size_t proposed_ = 0;
   std::array<RootCandidate, most_candidates> root_candidates_;
   std::size_t root_count_ = 0;
-  std::size_t likeliest_ = 0;  // index of the likeliest candidate in root_candidates_
+  std::size_t likeliest_ = 0;     // index of the likeliest candidate in root_candidates_
+  std::uint32_t vocabulary_ = 0;  // of the current draft
   Probability least_;
   std::uint64_t least_share_ = 0;  // of a frequent token: its usual probability is a ninth of it; higher in a chain
 };

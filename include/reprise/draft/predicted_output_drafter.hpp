@@ -24,6 +24,7 @@ struct PredictedOutputOptions {
   Probability min_path_probability = Probability::ratio(1, 500);
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< memory limit of the index over the references; see IndexOptions
+  std::uint32_t vocabulary = IndexOptions{}.vocabulary;  ///< see IndexOptions
 };
 
 /// Copies from texts that the caller supplies and that are not in the context. Such a text is a document (LLMA: Yang
@@ -61,7 +62,9 @@ class PredictedOutputDrafter {
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
   explicit PredictedOutputDrafter(const PredictedOutputOptions& options = {})
-      : options_(options), index_(IndexOptions{.orders = orders, .key = options.key, .max_bytes = options.max_bytes}) {}
+      : options_(options),
+        index_(IndexOptions{
+            .orders = orders, .key = options.key, .max_bytes = options.max_bytes, .vocabulary = options.vocabulary}) {}
 
   /// Adds a text from which drafts may copy at any place. Errors: out_of_memory; in that case nothing is added.
   Result<void> add_reference(TokenSpan reference) { return add(reference, false); }

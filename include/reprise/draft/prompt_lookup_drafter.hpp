@@ -173,7 +173,7 @@ class PromptLookupDrafter {
     const PromptLookupOptions::Conditions& conditions = options_.conditions;
     const std::size_t distance = index_.tokens().size() - match.end;
     return distance >= conditions.min_distance && !(conditions.apart && distance <= n) &&
-           !(conditions.never_from_start && match.end <= n);
+           !(conditions.never_from_start && match.end <= n) && index_.tokens()[match.end] >= 0;  // no placeholder
   }
 
   /// Returns the match of this length with the most frequent next token. Of equally frequent ones, returns the most

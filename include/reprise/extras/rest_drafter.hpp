@@ -235,7 +235,12 @@ class RestDrafter {
   void truncate(TokenSpan, std::size_t) noexcept {}
 
   void propose(TokenSpan context, Draft& draft) noexcept {
-    const TokenSpan suffix = context.last(std::min(options_.max_ngram, context.size()));
+    TokenSpan suffix = context.last(std::min(options_.max_ngram, context.size()));
+    const auto placeholder = std::find_if(suffix.rbegin(), suffix.rend(), [&](Token token) {
+      return !in_vocabulary(token, draft.budget().vocabulary);  // a match does not cross such a token
+    });
+    suffix = suffix.last(static_cast<std::size_t>(placeholder - suffix.rbegin()));
+    if (suffix.empty()) return;
     const std::size_t length = trie_.retrieve(options_.store, suffix, std::min(options_.min_ngram, suffix.size()));
     if (length == 0) return;
     const std::size_t nodes = std::min(options_.nodes, draft.budget().max_nodes);

@@ -93,7 +93,11 @@ class TokenTableDrafter {
     if (table_ == nullptr || context.size() < table_->ngram() + unlearned) return;
     // The draft would refuse further tokens, but each skipped lookup saves a cache miss in the table.
     const std::size_t most = std::min({options_.max_draft, draft.budget().max_nodes, draft.budget().max_depth});
-    if (most == 0) return;
+    const TokenSpan end = context.last(table_->ngram());
+    if (most == 0 || std::any_of(end.begin(), end.end(), [&](Token token) {
+          return !in_vocabulary(token, draft.budget().vocabulary);  // a match does not cross such a token
+        }))
+      return;
     const std::size_t least = std::min(options_.min_draft, options_.max_draft);
     const std::size_t n = table_->ngram();
     detail::CyclicHash hash = table_->hash(context);
@@ -129,7 +133,8 @@ class TokenTableDrafter {
     const auto accepted = std::count_if(outcome.accepted.begin(), outcome.accepted.end(), ours);
     const bool poor = Probability::ratio(static_cast<std::uint32_t>(accepted), static_cast<std::uint32_t>(sent)) <
                       options_.poor_share;
-    poor_ = poor ? std::min(poor_ + 1, options_.poor_rounds) : 0;  // a rest does not reset it, so one more poor round is enough after a rest
+    poor_ = poor ? std::min(poor_ + 1, options_.poor_rounds)
+                 : 0;  // a rest does not reset it, so one more poor round is enough after a rest
     if (poor_ >= options_.poor_rounds) rest_ = options_.rest_rounds;
   }
 

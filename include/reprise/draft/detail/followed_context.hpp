@@ -359,7 +359,8 @@ class FollowedContext {
   /// Updates the matches after the index has grown by one token. During a long copy, only every 16th token is looked
   /// up.
   void move_matches() {
-    if (index_.exhausted()) return matches_.reset();
+    // A match is not resumed after a placeholder, which is negative here.
+    if (index_.exhausted() || index_.tokens().back() < 0) return matches_.reset();
     matches_.advance(index_.tokens());
     if (index_.tokens().size() % 16 != 0 && matches_.copies()) return;
     std::array<Match, 4> found;

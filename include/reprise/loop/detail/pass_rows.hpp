@@ -65,6 +65,7 @@ inline DraftBudget clamp_to_contract(DraftBudget budget, const DraftBudget& aske
   if (asked.shape == DraftShape::chain) budget.shape = DraftShape::chain;
   budget.min_path_probability = std::max(budget.min_path_probability, asked.min_path_probability);
   budget.stops = asked.stops;
+  budget.vocabulary = std::min(budget.vocabulary, asked.vocabulary);
   return budget;
 }
 
