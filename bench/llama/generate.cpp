@@ -259,7 +259,7 @@ Drafting no_drafting() { return {"none", NoDrafter(), replay::ReplayControl(Send
 std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost,
                                      replay::Kept kept) {
   CostOptions options;
-  options.max_nodes = replay::most_drafted_nodes;
+  options.max_nodes = usual_draft_nodes;
   if (cost != nullptr) options.curve = cost->for_control();
   std::vector<Drafting> draftings;
   for (const std::string& spec : specs) {

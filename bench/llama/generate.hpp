@@ -38,7 +38,7 @@ struct Drafting {
   AnyStrategy strategy;
   replay::ReplayControl control;
   bool calibrated = false;
-  std::size_t max_nodes = replay::most_drafted_nodes;  ///< most nodes of a draft
+  std::size_t max_nodes = usual_draft_nodes;  ///< most nodes of a draft
   replay::Remembers remembers = replay::Remembers::nothing;
   /// Makes the strategy for the next session from `past`.
   std::function<AnyStrategy(replay::Past&)> with_past = {};

@@ -52,7 +52,7 @@ struct AdvisedSettings {
   bool trees = false;             ///< the engine verifies trees (Capabilities::max_leaves)
   std::size_t history_bytes = 0;  ///< of a HistoryStore with next-token counts; 0: none
   Drafter drafter = Drafter::ngram;
-  std::size_t max_nodes = most_drafted_nodes;
+  std::size_t max_nodes = usual_draft_nodes;
   bool graph_widths = false;  ///< passes have only graph_widths() rows
 
   bool operator==(const AdvisedSettings&) const = default;

@@ -119,7 +119,7 @@ void write_code(std::ostream& out, const AdviceReport& report) {
     out << "// Your verifier's capabilities(), with tree attention: V6 to V8 of docs/integration.md.\n"
         << "reprise::Capabilities capabilities;\n"
         << "capabilities.max_leaves = reprise::unlimited;\n";
-  if (settings.max_nodes != most_drafted_nodes)
+  if (settings.max_nodes != usual_draft_nodes)
     out << "reprise::Limits limits;\n"
         << "limits.draft.max_nodes = " << settings.max_nodes << ";\n";
 }

@@ -37,9 +37,9 @@ std::vector<ControlSpec> parse_control(std::string_view text) {
   const std::size_t dots = range.find("..");
   const auto number = [&](std::string_view digits) {
     const auto value = tools::parse_integer(digits);
-    if (!value || *value < 0 || *value > static_cast<std::int64_t>(most_drafted_nodes))
+    if (!value || *value < 0 || *value > static_cast<std::int64_t>(most_draft_nodes))
       throw tools::InputError(given + "K in best:K is a number of drafted tokens from 0 to " +
-                              std::to_string(most_drafted_nodes) + ", or a range of them, as in best:0..15");
+                              std::to_string(most_draft_nodes) + ", or a range of them, as in best:0..15");
     return static_cast<std::size_t>(*value);
   };
   const std::size_t first = number(range.substr(0, dots));

@@ -39,7 +39,7 @@ struct Job {
   /// Most tokens drafted in one pass. A published method of a fixed size has its own number, unless `settings` have a
   /// lower one than the default, or control weighs its drafts.
   [[nodiscard]] std::size_t max_nodes(const ReplaySettings& settings) const {
-    const bool own = control.kind == ControlKind::all && settings.max_nodes == most_drafted_nodes;
+    const bool own = control.kind == ControlKind::all && settings.max_nodes == usual_draft_nodes;
     return own ? run.max_nodes : settings.max_nodes;
   }
   /// True if its sessions must run one after the other.

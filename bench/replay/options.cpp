@@ -162,8 +162,8 @@ std::vector<Option> cost_rows(Options& o) {
 }
 
 std::vector<Option> replay_rows(Options& o) {
-  return {{"--max-nodes", "N", "most tokens drafted in a pass, 1 to 32 (default 32; exceptions: see --list)",
-           whole(o.settings.max_nodes, 1, most_drafted_nodes, "a number of drafted tokens,")},
+  return {{"--max-nodes", "N", "most tokens drafted in a pass, 1 to 64 (default 32; exceptions: see --list)",
+           whole(o.settings.max_nodes, 1, most_draft_nodes, "a number of drafted tokens,")},
           {.name = "--shape",
            .value = "SHAPE",
            .help = "chain (default): the best chain of each draft. The library drafts chains for\n"

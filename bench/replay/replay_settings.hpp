@@ -11,12 +11,10 @@
 #include "clock_spec.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::replay {
-
-/// Most tokens drafted in one pass.
-inline constexpr std::size_t most_drafted_nodes = 32;
 
 /// The way in which control knows the cost of passes.
 enum class CostKnown : std::uint8_t {
@@ -35,9 +33,9 @@ enum class Kept : std::uint8_t {
 /// The settings shared by all runs of a replay. Their initial values let a drafter use all that a trace has; the tool
 /// starts from two_functions().
 struct ReplaySettings {
-  std::size_t max_nodes = most_drafted_nodes;  ///< most drafted tokens of a pass
-  bool trees = true;                           ///< false: the best chain of each draft
-  AllowedWidths widths = {};                   ///< row counts of passes with a draft; empty: any
+  std::size_t max_nodes = usual_draft_nodes;  ///< most drafted tokens of a pass; at most most_draft_nodes
+  bool trees = true;                          ///< false: the best chain of each draft
+  AllowedWidths widths = {};                  ///< row counts of passes with a draft; empty: any
   CostKnown cost_known = CostKnown::told;
   std::string cost_prior = {};  ///< the name of `prior`, as given; empty: nothing is assumed
   CostPrior prior = {};         ///< the costs that control assumes at first; unused if the curve is told

@@ -25,12 +25,12 @@ struct Row {
   std::string category;  ///< "all", or the name of a category
   std::string strategy;
   ControlSpec control;
-  std::size_t curve = 0;                       ///< index of the curve
-  Counts counts;                               ///< charged under that curve only
-  Kept kept = Kept::session;                   ///< past: sessions left state to later ones
-  std::uint64_t memory_bytes = 0;              ///< size of that state at the end
-  std::size_t max_nodes = most_drafted_nodes;  ///< most tokens drafted in one pass
-  bool reads_corpora = false;                  ///< the strategy reads datastores
+  std::size_t curve = 0;                      ///< index of the curve
+  Counts counts;                              ///< charged under that curve only
+  Kept kept = Kept::session;                  ///< past: sessions left state to later ones
+  std::uint64_t memory_bytes = 0;             ///< size of that state at the end
+  std::size_t max_nodes = usual_draft_nodes;  ///< most tokens drafted in one pass
+  bool reads_corpora = false;                 ///< the strategy reads datastores
 
   /// True if the drafts depend on the curve.
   [[nodiscard]] bool weighed() const { return control.kind == ControlKind::cost; }

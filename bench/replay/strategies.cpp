@@ -29,7 +29,6 @@ namespace {
 using testing::NaiveIndex;
 
 constexpr std::int64_t longest_ngram = NgramOrders::largest;
-constexpr std::int64_t most_drafted = 32;         // a replay sends at most this many in one pass
 constexpr std::string_view of_preset = "preset";  // the key keeps the value of the preset
 
 KeyInfo index_key() {
@@ -41,7 +40,7 @@ KeyInfo index_key() {
           {"rolling_hash", "suffix_array", "naive"}};
 }
 KeyInfo length_key(std::string_view name, std::string_view default_value) {
-  return {name, default_value, "most tokens drafted", 0, most_drafted};
+  return {name, default_value, "most tokens drafted", 0, most_draft_nodes};
 }
 KeyInfo ngram_key(std::string_view name, std::string_view default_value, std::string_view meaning,
                   std::int64_t most = longest_ngram) {
@@ -402,6 +401,11 @@ std::vector<StrategyRun> make_runs(std::string_view spec, std::span<const Datast
     const StrategyInfo& info = find(one);
     Settings settings = settings_of(info, one);
     settings.stores.assign(stores.begin(), stores.end());
+    // A longer draft that the user asks for is not cut to the usual length.
+    std::size_t max_nodes = info.max_nodes;
+    for (const KeyInfo& key : info.keys)
+      if (key.name == "k" && settings.word("k") != of_preset)
+        max_nodes = std::max(max_nodes, static_cast<std::size_t>(settings.number("k")));
     const auto make = [&info, settings, text = one.text()](Past* past) {
       try {
         return info.make(settings, past);
@@ -409,7 +413,7 @@ std::vector<StrategyRun> make_runs(std::string_view spec, std::span<const Datast
         throw tools::InputError("--strategy " + text + ": " + error.what());
       }
     };
-    runs.push_back({one.text(), make(nullptr), info.calibrated, info.remembers, info.max_nodes,
+    runs.push_back({one.text(), make(nullptr), info.calibrated, info.remembers, max_nodes,
                     [make](Past& past) { return make(&past); }});
   }
   return runs;

@@ -61,7 +61,7 @@ struct StrategyInfo {
   /// values contradict each other.
   AnyStrategy (*make)(const Settings&, Past*);
   Remembers remembers = Remembers::nothing;
-  std::size_t max_nodes = most_drafted_nodes;  ///< most nodes of its drafts
+  std::size_t max_nodes = usual_draft_nodes;  ///< most nodes of its drafts
 };
 
 /// All strategies.
@@ -77,7 +77,7 @@ struct StrategyRun {
   bool calibrated = false;
   Remembers remembers = Remembers::nothing;
   /// Most nodes of its drafts. A published method of a fixed size has more than other strategies.
-  std::size_t max_nodes = most_drafted_nodes;
+  std::size_t max_nodes = usual_draft_nodes;
   /// Makes the strategy for the next session. A table that the past lacks is made immediately, not when the session
   /// begins.
   std::function<AnyStrategy(Past&)> with_past = {};

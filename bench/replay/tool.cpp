@@ -345,9 +345,9 @@ void write_list(std::ostream& out) {
     if (info.remembers == Remembers::ngrams) out << std::string(16, ' ') << "--memory past: keeps its table\n";
     if (info.remembers == Remembers::strategy)
       out << std::string(16, ' ') << "--memory past: keeps what it has learned\n";
-    if (info.max_nodes > most_drafted_nodes)
+    if (info.max_nodes > usual_draft_nodes)
       out << std::string(16, ' ') << "drafts up to " << info.max_nodes << " tokens in a pass, if --max-nodes is "
-          << most_drafted_nodes << "\n";
+          << usual_draft_nodes << "\n";
     if (info.calibrated) out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
     for (const KeyInfo& key : info.keys) {
       const std::string setting = std::string(key.name) + "=" + std::string(key.default_value);

@@ -51,7 +51,7 @@ Exit: 0 done; 1 a replay differs from the recording, or it failed; 2 an argument
 )";
 
 struct Options {
-  std::size_t max_nodes = replay::most_drafted_nodes;
+  std::size_t max_nodes = usual_draft_nodes;
   bool help = false;
   std::vector<std::string> traces;
 };
@@ -64,8 +64,8 @@ Options read_options(std::span<const std::string> arguments) {
       options.help = true;
     } else if (argument == "--max-nodes") {
       const auto number = tools::parse_integer(i + 1 < arguments.size() ? arguments[++i] : "");
-      if (!number || *number < 0 || *number > static_cast<std::int64_t>(replay::most_drafted_nodes))
-        throw InputError("--max-nodes needs a whole number from 0 to 32");
+      if (!number || *number < 0 || *number > static_cast<std::int64_t>(most_draft_nodes))
+        throw InputError("--max-nodes needs a whole number from 0 to 64");
       options.max_nodes = static_cast<std::size_t>(*number);
     } else if (argument.empty() || argument[0] == '-') {
       throw InputError("there is no option " + argument + "; see --help");

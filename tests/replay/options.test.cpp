@@ -99,12 +99,12 @@ TEST(Options, HoldTheAssumedCosts) {
 }
 
 TEST(Options, RefuseWaysToReplayThatThereAreNot) {
-  EXPECT_THAT(refused({"--control", "best:40"}), HasSubstr("from 0 to 32"));
+  EXPECT_THAT(refused({"--control", "best:65"}), HasSubstr("from 0 to 64"));
   EXPECT_THAT(refused({"--cost-known", "guessed"}), HasSubstr("the choices are told, learned, carried and assumed"));
   EXPECT_THAT(refused({"--shape", "bush"}), HasSubstr("the choices are chain and tree"));
   EXPECT_THAT(refused({"--part", "c"}), HasSubstr("the choices are all, a and b"));
-  for (const char* nodes : {"0", "33", "x"})
-    EXPECT_THAT(refused({"--max-nodes", nodes}), HasSubstr("from 1 to 32")) << nodes;
+  for (const char* nodes : {"0", "65", "x"})
+    EXPECT_THAT(refused({"--max-nodes", nodes}), HasSubstr("from 1 to 64")) << nodes;
   for (const char* noise : {"-0.1", "0.6", "x", "nan"})
     EXPECT_THAT(refused({"--cost-known", "learned", "--noise", noise}), HasSubstr("from 0 to 0.5")) << noise;
 }

@@ -17,6 +17,9 @@ from ._handle import shown
 from ._history import History
 
 
+LONGEST = 64  # drafted tokens of a sequence in any pass
+
+
 class Options(TypedDict, total=False):
     """The options of Drafter, Session and BatchDrafter, for type checks of functions that hand them on."""
 
@@ -59,7 +62,7 @@ def options(
     struct = _library.Options(
         ctypes.sizeof(_library.Options),
         *(handle.pointer if handle is not None else None for handle in handles),
-        whole(max_draft, "max_draft"),
+        whole(max_draft, "max_draft", most=LONGEST),
         whole(max_bytes, "max_bytes"),
         whole(key, "key", most=2**64 - 1),
         saved_costs,

@@ -76,8 +76,26 @@ struct FollowedSlot {
 template <DraftStrategy S>
 class BatchFollower {
  public:
-  /// Returns a follower of `slots` slots. Each of them drafts with a copy of `strategy`. Errors: out_of_memory.
+  /// The largest value of BatchOptions::max_nodes for make(): the largest draft of the strategy and of the planner.
+  static constexpr std::size_t most_nodes = [] {
+    if constexpr (requires { S::max_nodes; })
+      return std::min<std::size_t>(S::max_nodes, BatchPlanner::most_nodes);
+    else
+      return BatchPlanner::most_nodes;
+  }();
+
+  /// Returns a follower of `slots` slots. Each of them drafts with a copy of `strategy`. Errors: out_of_memory;
+  /// size_out_of_range if BatchOptions::max_nodes is above most_nodes, or max_drafted above BatchPlanner::most_drafted.
   static Result<BatchFollower> make(std::size_t slots, const S& strategy = S(), BatchOptions options = {}) {
+    if (options.max_nodes > most_nodes)
+      return Error{ErrorCode::size_out_of_range,
+                   "BatchOptions::max_nodes is above the largest draft: pass at most BatchFollower::most_nodes",
+                   options.max_nodes, most_nodes};
+    if (options.max_drafted > BatchPlanner::most_drafted)
+      return Error{ErrorCode::size_out_of_range,
+                   "BatchOptions::max_drafted is above the limit: pass at most BatchPlanner::most_drafted",
+                   options.max_drafted, BatchPlanner::most_drafted};
+    const std::size_t room = std::max(options.max_nodes, most_draft_nodes);
     BatchFollower made(std::move(options));
     made.slots_.reset(new (std::nothrow) Slot[slots]);
     if (made.slots_ == nullptr || !made.last_.reserve(slots) || !made.committed_.reserve(slots) ||
@@ -85,7 +103,7 @@ class BatchFollower {
       return Error{ErrorCode::out_of_memory, "there is no memory for so many slots: make fewer", slots, 0};
     if (auto reserved = made.planner_.reserve(slots); !reserved) return reserved.error();
     made.size_ = slots;
-    for (std::size_t i = 0; i < slots; ++i) made.slots_[i].sequence = Followed(Session<S>(S(strategy)));
+    for (std::size_t i = 0; i < slots; ++i) made.slots_[i].sequence = Followed(Session<S>(S(strategy), room));
     return made;
   }
 

@@ -31,9 +31,11 @@ struct BatchOptions {
   std::optional<CostCurve> curve = {};
   /// Token budget of a pass: all rows, including pending rows and the `other_rows` of BatchPlanner::plan().
   std::size_t max_rows = unlimited;
-  /// Upper bound on the drafted rows of one sequence. Values above BatchPlanner::most_nodes have no effect.
+  /// Upper bound on the drafted rows of one sequence. A BatchPlanner takes larger values than its most_nodes, 256, for
+  /// 256. BatchFollower::make() refuses values above the largest draft of its strategy.
   std::size_t max_nodes = 63;
-  /// Upper bound on the drafted rows of a pass. Values above 65,536 have no effect.
+  /// Upper bound on the drafted rows of a pass. A BatchPlanner takes larger values than 65,536 for 65,536.
+  /// BatchFollower::make() refuses them.
   std::size_t max_drafted = 512;
   /// The row counts that the engine can run for a whole pass (captured graphs). The caller pads the rows of a plan up
   /// to the next allowed count.

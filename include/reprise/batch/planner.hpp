@@ -87,6 +87,8 @@ class BatchPlanner {
 
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
+  /// The largest value of BatchOptions::max_drafted.
+  static constexpr std::size_t most_drafted = std::size_t{1} << 16;
   /// For learn(): the rows of an entry did not run.
   static constexpr std::size_t did_not_run = unlimited;
   /// For learn(): the result of an entry is not known yet.
@@ -292,7 +294,7 @@ class BatchPlanner {
 
   static BatchOptions bounded(BatchOptions options) noexcept {
     options.max_nodes = std::min(options.max_nodes, most_nodes);
-    options.max_drafted = std::min<std::size_t>(options.max_drafted, 1 << 16);
+    options.max_drafted = std::min(options.max_drafted, most_drafted);
     return options;
   }
   [[nodiscard]] bool grow(std::size_t sequences) noexcept {

@@ -18,6 +18,7 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/evidence/detail/claim_calibrator.hpp"
 
 namespace reprise::inline v0 {
@@ -31,8 +32,9 @@ struct CostOptions {
   CostPrior prior = {};
   Cost rollback = 0;  ///< extra cost of a pass whose draft is not accepted in full, in plain passes (see to_cost())
   Cost drafting = 0;  ///< cost of asking the strategy for a draft, in plain passes
-  /// Upper bound on the drafted rows of a pass. Values above CostControl::most_nodes have no effect.
-  std::size_t max_nodes = 32;
+  /// Upper bound on the drafted rows of a pass. Values above CostControl::most_nodes count as most_nodes. By default,
+  /// the control has no bound of its own; a round without one has that of usual_draft_nodes.
+  std::size_t max_nodes = unlimited;
   /// True: the strategy's probabilities are used as they are, without calibration. A Session sets it for each strategy
   /// that is a CalibratedStrategy.
   bool calibrated = false;
@@ -92,8 +94,10 @@ class CostControl {
 
   explicit CostControl(CostOptions options = {}) noexcept
       : options_(std::move(options)), losses_(first_budget(options_), options_.loss_budget) {
+    bounded_ = options_.max_nodes != unlimited;
     options_.max_nodes = std::min(options_.max_nodes, most_nodes);
-    with_policy([&](const auto& policy) { costs_.read(policy, PassShape(), options_.max_nodes); });
+    nodes_ = usual_nodes();
+    with_policy([&](const auto& policy) { costs_.read(policy, PassShape(), nodes_); });
   }
 
   /// Sets CostOptions::calibrated. Call it before any pass.
@@ -138,7 +142,7 @@ class CostControl {
     if (room.widths.empty() && options_.calibrated)
       with_policy([&](const auto& policy) {
         detail::CostTable scratch;  // NOLINT(*-member-init)
-        step = costs_at(policy, room.plain, scratch).least_step;
+        step = costs_at(policy, room.plain, nodes_of(asked.max_nodes), scratch).least_step;
         // A trial needs a draft, whatever its cost is believed to be.
         if (policy.may_try()) step = std::min(step, cost_one / 4);
       });
@@ -152,6 +156,7 @@ class CostControl {
     cancel();
     if (rests()) return {0, 0, Cut::throttled};
     if (sendable.empty()) return {};
+    nodes_ = nodes_of(room.asked);
     return with_policy([&](const auto& policy) { return choose_by(policy, draft, sendable, room); });
   }
 
@@ -165,11 +170,13 @@ class CostControl {
     PassShape next{1, 1, report.plain.context + report.committed};
     if (report.replayed) next.rows = report.plain.rows + report.committed;
     with_policy([&](const auto& policy) {
-      if (!costs_.holds(policy, next)) costs_.read(policy, next, options_.max_nodes);
+      if (!costs_.holds(policy, next, nodes_)) costs_.read(policy, next, nodes_);
     });
   }
 
   [[nodiscard]] const CostOptions& options() const noexcept { return options_; }
+  /// Returns CostOptions::max_nodes, or usual_draft_nodes by default; see K11.
+  [[nodiscard]] std::size_t usual_nodes() const noexcept { return bounded_ ? options_.max_nodes : usual_draft_nodes; }
   /// Returns the recent throughput: tokens per plain pass, in 1/65,536.
   [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
   /// Returns the budget that limits the losses: the shared one, or the control's own.
@@ -198,13 +205,19 @@ class CostControl {
     return options_.curve ? use(ToldCost(*options_.curve)) : use(LearnedCost(learned_));
   }
 
-  /// Returns the costs of passes like `plain`: the stored costs if they are for that shape, otherwise costs read into
-  /// `scratch`. The shapes can differ in the first pass, and if learn() expected a different number of pending rows.
+  /// Returns the upper bound on the drafted rows of a pass in a round that asks for up to `asked` nodes. Smaller rounds
+  /// have one bound, so that their costs need not be read again.
+  [[nodiscard]] std::size_t nodes_of(std::size_t asked) const noexcept {
+    return bounded_ ? options_.max_nodes : std::clamp(asked, usual_draft_nodes, most_nodes);
+  }
+  /// Returns the costs of passes like `plain` with up to `nodes` drafted rows: the stored costs if they are for that
+  /// shape, otherwise costs read into `scratch`. The shapes can differ in the first pass, if learn() expected a
+  /// different number of pending rows, and if a round asks for longer drafts than the last one.
   template <class Policy>
-  [[nodiscard]] const detail::CostTable& costs_at(const Policy& policy, const PassShape& plain,
+  [[nodiscard]] const detail::CostTable& costs_at(const Policy& policy, const PassShape& plain, std::size_t nodes,
                                                   detail::CostTable& scratch) const noexcept {
-    if (costs_.holds(policy, plain)) return costs_;
-    scratch.read(policy, plain, options_.max_nodes);
+    if (costs_.holds(policy, plain, nodes)) return costs_;
+    scratch.read(policy, plain, nodes);
     return scratch;
   }
 
@@ -212,8 +225,8 @@ class CostControl {
   [[nodiscard]] DraftChoice choose_by(const Policy& policy, DraftView draft, std::span<const NodeIndex> sendable,
                                       const PassLimits& room) noexcept {
     detail::CostTable scratch;  // NOLINT(*-member-init)
-    const detail::CostTable& known = costs_at(policy, room.plain, scratch);
-    const std::size_t allowed = std::min(room.nodes, options_.max_nodes);
+    const detail::CostTable& known = costs_at(policy, room.plain, nodes_, scratch);
+    const std::size_t allowed = std::min(room.nodes, nodes_);
     const std::size_t most = std::min(allowed, policy.explored_rows(room));
     const std::size_t nodes = std::min(sendable.size(), most);
     std::array<std::uint32_t, most_nodes + 1> sums;  // NOLINT(*-member-init): filled up to `nodes`
@@ -230,7 +243,7 @@ class CostControl {
                       .rollback = options_.rollback,
                       .replayed = room.replayed,
                       .planned = options_.calibrated && detail::forms_chain(draft, sendable.first(nodes))};
-    if (!room.widths.empty() || allowed != options_.max_nodes)
+    if (!room.widths.empty() || allowed != nodes_)
       input.max_throughput = detail::highest_throughput(input.costs, room.widths, room.plain.rows);
     DraftChoice choice = detail::length_of(draft.kind(), input);
     if (choice.nodes + choice.padding > 0 &&
@@ -318,7 +331,7 @@ class CostControl {
   template <class Policy>
   void account(const Policy& policy, const Outcome& outcome, const PassReport& report) noexcept {
     detail::CostTable scratch;  // NOLINT(*-member-init)
-    const detail::CostTable& known = costs_at(policy, report.plain, scratch);
+    const detail::CostTable& known = costs_at(policy, report.plain, nodes_, scratch);
     const std::size_t drafted = report.sent.rows - std::min(report.sent.rows, report.plain.rows);
     const Cost plain = known.costs[0];
     const Cost rollback = outcome.accepted.size() < drafted ? options_.rollback : 0;
@@ -373,6 +386,8 @@ class CostControl {
   std::int64_t gain_ = detail::rate_one;  // mean gain of the rounds that asked the strategy, in plain passes
   std::optional<std::size_t> instead_;    // in a trial: the number of drafted rows that would have been sent otherwise
   std::uint32_t rest_ = 0;                // number of coming rounds that do not ask the strategy
+  bool bounded_ = false;                  // CostOptions::max_nodes is given
+  std::size_t nodes_ = 0;                 // upper bound on the drafted rows of the last choice
   detail::CostTable costs_{};             // costs of the expected next pass
 };
 static_assert(DraftControl<CostControl>);

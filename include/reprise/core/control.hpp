@@ -23,6 +23,7 @@ struct PassLimits {
   bool padded = false;                       ///< true: the pad token may fill rows up to an allowed width
   /// True if the rejection of any drafted token makes the next pass run the accepted tokens again (Rollback::snapshot).
   bool replayed = false;
+  std::size_t asked = usual_draft_nodes;  ///< the round's upper bound on drafted nodes: that of budget(asked)
 };
 
 /// How much of a draft to send: the first `nodes` sendable nodes, then `padding` rows of the pad token.
@@ -67,6 +68,7 @@ struct PassReport {
 ///      learned. The reservation of choose() then counts as lost. Without a chosen pass, it has no effect.
 ///  K9  may_fork() is optional. It is called on a copy, and returns false if the copy must not be used as a fork.
 ///  K10 trust_probabilities() is optional. A session calls it first if its strategy is a CalibratedStrategy.
+///  K11 usual_nodes() is optional. It returns the upper bound on drafted nodes for a round that has none of its own.
 ///
 /// Threads: only one thread at a time may use a control; distinct copies may be used at the same time.
 template <class C>

@@ -61,6 +61,11 @@ struct DraftNode {
   bool auxiliary = false;  ///< verified only to learn the target's pick after it; never accepted
 };
 
+/// The largest draft, in nodes: every lookup drafter, control and interface supports drafts of this size.
+inline constexpr std::size_t most_draft_nodes = 64;
+/// The upper bound on the nodes of a draft if no setting gives one.
+inline constexpr std::size_t usual_draft_nodes = 32;
+
 /// The limits on a strategy's draft in one round. Draft::push() enforces them.
 struct DraftBudget {
   /// What ends the generation: nothing is drafted after it. Session replaces the parts that its Limits have.
@@ -72,9 +77,9 @@ struct DraftBudget {
     TokenSpan output = {};                               ///< in which a sequence may have begun
   };
 
-  std::size_t max_nodes = 32;          ///< nodes in total
-  std::size_t max_depth = unlimited;   ///< tokens on one path
-  std::size_t max_leaves = unlimited;  ///< paths, that is, nodes without a child
+  std::size_t max_nodes = usual_draft_nodes;  ///< nodes in total
+  std::size_t max_depth = unlimited;          ///< tokens on one path
+  std::size_t max_leaves = unlimited;         ///< paths, that is, nodes without a child
   /// chain: at most one path. Engines that verify only chains (Capabilities::max_leaves is 1) never get a tree.
   DraftShape shape = DraftShape::tree;
   Probability min_path_probability = Probability::zero();  ///< push() refuses less likely nodes

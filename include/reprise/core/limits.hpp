@@ -24,7 +24,7 @@ struct Limits {
   std::vector<Token> stop_ids = {};     ///< other single tokens that end generation
   std::vector<std::vector<Token>> stop_sequences =
       {};  ///< runs of output tokens that end generation; an empty run never matches
-  DraftBudget draft = {};
+  DraftBudget draft = {.max_nodes = unlimited};  ///< max_nodes: unlimited leaves the bound to the session
 };
 
 /// The decision of a stop predicate about the next token. The predicate is called as `predicate(output, next)`, once

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/draft.hpp"
 #include "reprise/core/strategy.hpp"
 
 namespace reprise::inline v0 {
@@ -57,7 +58,7 @@ class JumpForwardDrafter {
       "truncate(context, size), rebase(before, context)");
 
  public:
-  static constexpr std::size_t max_tokens = 64;
+  static constexpr std::size_t max_tokens = most_draft_nodes;
 
   explicit JumpForwardDrafter(Source source) : source_(std::move(source)) {}
 

@@ -12,6 +12,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/best_first.hpp"
@@ -59,7 +60,7 @@ namespace reprise::inline v0::detail {
 template <DraftModel Model>
 class ModelCache {
  public:
-  static constexpr std::size_t longest_path = 64;
+  static constexpr std::size_t longest_path = most_draft_nodes;
 
   explicit ModelCache(Model model) : model_(std::move(model)) {}
 

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
@@ -60,7 +61,7 @@ namespace reprise::inline v0 {
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:
-  static constexpr std::size_t max_nodes = 64;  ///< maximum number of nodes in a draft
+  static constexpr std::size_t max_nodes = most_draft_nodes;  ///< maximum number of nodes in a draft
   static constexpr bool calibrated = true;      ///< see CalibratedStrategy
 
   explicit NgramDrafter(const NgramOptions& options = {})

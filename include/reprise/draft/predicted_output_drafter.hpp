@@ -9,6 +9,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/merged_draft.hpp"
@@ -58,7 +59,7 @@ struct PredictedOutputOptions {
 class PredictedOutputDrafter {
  public:
   /// The maximum number of nodes in a draft.
-  static constexpr std::size_t max_nodes = 64;
+  static constexpr std::size_t max_nodes = most_draft_nodes;
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
   explicit PredictedOutputDrafter(const PredictedOutputOptions& options = {})

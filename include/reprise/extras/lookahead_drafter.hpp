@@ -8,6 +8,7 @@
 #include <span>
 
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/evidence/hit_rate.hpp"
@@ -64,7 +65,7 @@ struct LookaheadOptions {
 /// Threads: one at a time; copies are independent.
 class LookaheadDrafter {
  public:
-  static constexpr std::size_t max_nodes = 64;  ///< maximum number of nodes in a draft
+  static constexpr std::size_t max_nodes = most_draft_nodes;  ///< maximum number of nodes in a draft
 
   LookaheadDrafter() noexcept : LookaheadDrafter(LookaheadOptions()) {}
 

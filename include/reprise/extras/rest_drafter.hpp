@@ -10,6 +10,7 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/datastore.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 
@@ -208,7 +209,7 @@ struct RestOptions {
 /// is drafted until the next begin(). Threads: one at a time; copies are independent and share the store.
 class RestDrafter {
  public:
-  static constexpr std::size_t max_nodes = 64;  ///< maximum number of nodes in a draft
+  static constexpr std::size_t max_nodes = most_draft_nodes;  ///< maximum number of nodes in a draft
 
   RestDrafter() noexcept : RestDrafter(RestOptions()) {}
 

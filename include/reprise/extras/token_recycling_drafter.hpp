@@ -10,6 +10,7 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/best_first.hpp"
@@ -44,7 +45,7 @@ struct TokenRecyclingOptions {
 /// out, the drafter learns about fewer tokens. Threads: one at a time; copies are independent.
 class TokenRecyclingDrafter {
  public:
-  static constexpr std::size_t max_nodes = 64;  ///< maximum number of nodes in a draft
+  static constexpr std::size_t max_nodes = most_draft_nodes;  ///< maximum number of nodes in a draft
   static constexpr std::size_t most_candidates = 16;
 
   TokenRecyclingDrafter() noexcept : TokenRecyclingDrafter(TokenRecyclingOptions()) {}

@@ -56,10 +56,13 @@ template <DraftStrategy Strategy, DraftControl Control = SendAll>
 class Session {
  public:
   /// `max_draft_nodes`: upper bound on the nodes of a draft. A pass may have up to as many pad rows in addition.
-  explicit Session(Strategy strategy, std::size_t max_draft_nodes = 64) requires std::default_initializable<Control>
+  /// Without it, the bound is Limits::draft.max_nodes, up to most_draft_nodes. If that is unlimited, it is the
+  /// control's bound, or else usual_draft_nodes.
+  explicit Session(Strategy strategy,
+                   std::optional<std::size_t> max_draft_nodes = {}) requires std::default_initializable<Control>
       : Session(std::move(strategy), Control(), max_draft_nodes) {}
   /// If the strategy is a CalibratedStrategy, calls the control's optional trust_probabilities().
-  Session(Strategy strategy, Control control, std::size_t max_draft_nodes = 64)
+  Session(Strategy strategy, Control control, std::optional<std::size_t> max_draft_nodes = {})
       : strategy_(std::move(strategy)), control_(std::move(control)), max_draft_nodes_(max_draft_nodes) {
     if constexpr (CalibratedStrategy<Strategy> && requires { control_.trust_probabilities(); })
       control_.trust_probabilities();
@@ -94,7 +97,7 @@ class Session {
   Result<void> begin(TokenSpan context, Capabilities capabilities = {}, std::optional<std::size_t> cached = {}) {
     if (auto checked = detail::Sequence::check_begin(context, capabilities, cached); !checked) return checked;
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
-    const bool room = round_.reserve(max_draft_nodes_, capabilities, pending);
+    const bool room = round_.reserve(most_nodes(), capabilities, pending);
     close_round();
     if (!room || !sequence_.begin(context, capabilities, cached)) return detail::Sequence::no_memory();
     strategy_in_step_ = false;
@@ -127,19 +130,19 @@ class Session {
   /// until the round ends. `shape`: DraftShape::chain prevents a tree even if limits and capabilities allow one.
   DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) REPRISE_LIFETIMEBOUND {
     close_round();
-    round_.open(limits);
+    DraftBudget asked = limits.draft;
+    asked.max_nodes = asked.max_nodes == unlimited ? usual_nodes() : std::min(asked.max_nodes, most_nodes());
+    round_.open(limits, asked.max_nodes);
     if (!sequence_.begun()) return {};
     sequence_.apply(limits);
     if (finished() || !strategy_in_step_) return {};
     if (round_.redraws()) in_step([&] { strategy_.truncate(context(), context().size()); });  // ends the round (S10)
 
-    DraftBudget asked = limits.draft;
-    asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
     asked.max_leaves = detail::max_leaves(limits, capabilities(), shape);
     asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
     detail::add_stops(asked.stops, limits, sequence_.output());
     const DraftBudget budget = detail::clamp_to_contract(
-        DraftBudget(control_.budget(asked, detail::pass_limits(sequence_, unlimited))), asked);
+        DraftBudget(control_.budget(asked, detail::pass_limits(sequence_, unlimited, asked.max_nodes))), asked);
     Draft draft = round_.blank(budget);
     if (budget.max_nodes != 0) in_step([&] { strategy_.propose(context(), draft); });
     round_.propose(draft, asked.max_leaves, asked.max_nodes != 0 && budget.max_nodes == 0);
@@ -297,7 +300,7 @@ class Session {
     if (!sequence_.begun()) return detail::Sequence::not_begun();
     if (auto checked = detail::Sequence::check_begin(context, capabilities(), cached); !checked) return checked.error();
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
-    const bool room = round_.reserve(max_draft_nodes_, capabilities(), pending);
+    const bool room = round_.reserve(most_nodes(), capabilities(), pending);
     close_round();
     Buffer<Token> replaced;
     if (!room || !sequence_.rebase(context, cached, replaced)) return detail::Sequence::no_memory();
@@ -334,7 +337,7 @@ class Session {
     Session other(strategy_, control_, max_draft_nodes_);
     if constexpr (detail::ForkCheckedControl<Control>)
       if (!other.control_.may_fork()) return detail::Sequence::replay_not_allowed(pending().size());
-    if (!other.round_.reserve(max_draft_nodes_, capabilities(), pending().size()) || !other.sequence_.copy(sequence_))
+    if (!other.round_.reserve(most_nodes(), capabilities(), pending().size()) || !other.sequence_.copy(sequence_))
       return detail::Sequence::no_memory();
     other.strategy_in_step_ = strategy_in_step_;
     return other;
@@ -387,6 +390,14 @@ class Session {
   }
 
  private:
+  /// Returns the number of nodes for which a round has memory.
+  [[nodiscard]] std::size_t most_nodes() const noexcept { return max_draft_nodes_.value_or(most_draft_nodes); }
+  /// Returns the bound on the nodes of a round that has none.
+  [[nodiscard]] std::size_t usual_nodes() const noexcept {
+    std::size_t usual = usual_draft_nodes;
+    if constexpr (requires { control_.usual_nodes(); }) usual = std::min(control_.usual_nodes(), most_draft_nodes);
+    return max_draft_nodes_.value_or(usual);
+  }
   /// Closes a round whose pass will not run.
   void cancel_round() {
     round_.close();
@@ -409,7 +420,7 @@ class Session {
 
   Strategy strategy_;
   Control control_;
-  std::size_t max_draft_nodes_;
+  std::optional<std::size_t> max_draft_nodes_;
   detail::Sequence sequence_;
   bool strategy_in_step_ = false;
   detail::OpenRound round_;

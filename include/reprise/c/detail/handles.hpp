@@ -146,6 +146,9 @@ struct GivenOptions {
 [[nodiscard]] inline Result<GivenOptions> given_options(const reprise_options* in, std::size_t max_nodes) noexcept {
   const auto read = read_struct(in);
   if (!read) return read.error();
+  if (read->max_draft_nodes > most_draft_nodes)
+    return Error{ErrorCode::size_out_of_range, "max_draft_nodes is above the limit: pass at most 64",
+                 read->max_draft_nodes, most_draft_nodes};
   GivenOptions given;
   const auto drafter = drafter_options(*read);
   if (!drafter) return drafter.error();
@@ -166,7 +169,7 @@ struct GivenOptions {
 
 /// Creates the session of a follower or a session.
 [[nodiscard]] inline Result<Speculator> speculator_of(const reprise_options* in) noexcept {
-  auto given = given_options(in, CostOptions().max_nodes);
+  auto given = given_options(in, usual_draft_nodes);
   if (!given) return given.error();
   return Speculator(given->drafter, std::move(given->costs));
 }

@@ -105,7 +105,7 @@ class ToldCost {
 class LearnedCost {
  public:
   /// The maximum number of drafted rows in an exploring choice.
-  static constexpr std::size_t most_nodes = 64;
+  static constexpr std::size_t most_nodes = most_draft_nodes;
 
   explicit LearnedCost(const LearnedCurve& curve) noexcept : curve_(curve) {}
 
@@ -176,12 +176,12 @@ class LearnedCost {
 /// compares lengths at these costs, and checks the chosen length at the exact context. Costs come from a policy. All
 /// calls for one table must pass policies of the same kind and the same curve.
 struct CostTable {
-  /// Returns true if the table has the costs of passes like `shape`.
+  /// Returns true if the table has the costs of passes like `shape` with up to `max_nodes` drafted rows, and no more.
   template <class Policy>
-  [[nodiscard]] bool holds(const Policy& policy, const PassShape& shape) const noexcept {
+  [[nodiscard]] bool holds(const Policy& policy, const PassShape& shape, std::size_t max_nodes) const noexcept {
     const PassShape key = key_of(policy, shape);
     return plain.sequences == key.sequences && plain.rows == key.rows && plain.context == key.context &&
-           revision == policy.revision();
+           revision == policy.revision() && size == max_nodes + 1;
   }
   /// Reads the costs of passes like `shape` with up to `max_nodes` drafted rows (at most LearnedCost::most_nodes).
   template <class Policy>

@@ -41,6 +41,7 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
 
@@ -71,7 +72,7 @@ struct LengthInput {
 };
 
 /// The maximum number of nodes of a chain that chain_length() weighs.
-inline constexpr std::size_t most_chain = 64;
+inline constexpr std::size_t most_chain = most_draft_nodes;
 
 /// Calls `visit` with every allowed number of drafted rows from 1 to `most`, in ascending order.
 template <class Visit>

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/token_hash.hpp"
@@ -125,7 +126,7 @@ class ShownRows {
   }
 
  private:
-  static constexpr std::size_t most_nodes = 64;
+  static constexpr std::size_t most_nodes = most_draft_nodes;
 
   [[nodiscard]] std::size_t place_of(Token before_last, Token last) const noexcept {
     return place_of(before_last, last, rows_.size());

@@ -57,9 +57,11 @@ class OpenRound {
   }
 
   /// Opens a round without a draft. `limits` must live until the round is closed. Precondition: the round is closed.
-  void open(const Limits& limits) noexcept {
+  /// `asked`: the upper bound on the nodes of its draft.
+  void open(const Limits& limits, std::size_t asked = unlimited) noexcept {
     phase_ = Phase::open;
     limits_ = &limits;
+    asked_ = std::min({asked, limits.draft.max_nodes, most_nodes_});
   }
   void close() noexcept {
     phase_ = Phase::closed;
@@ -143,7 +145,7 @@ class OpenRound {
     // These rules hold for any draft. Pad rows extend a chain; in a tree they follow the anchor.
     std::size_t rows_of_any = std::min({max_nodes, can.max_rollback, settled, rows_left, context_left});
     if (chain() || deepest == 0) rows_of_any = std::min(rows_of_any, deepest);
-    return pass_limits(sequence, rows_of_any);
+    return pass_limits(sequence, rows_of_any, asked_);
   }
   /// Returns the nodes that fit() selected. Valid until plan().
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return {sent_.data(), selected_.nodes}; }
@@ -327,7 +329,7 @@ class OpenRound {
   /// fit() allowed. If the draft is empty, returns why it is empty.
   [[nodiscard]] Cut why_cut(const DraftChoice& choice, std::size_t most, bool in_step) const noexcept {
     if (draft_.empty()) {
-      if (limits_->draft.max_nodes == 0 || most_nodes_ == 0) return Cut::budget;
+      if (asked_ == 0) return Cut::budget;
       if (!in_step) return Cut::strategy_threw;
       return no_draft_ == Cut::throttled && choice.cut != Cut::none ? choice.cut : no_draft_;
     }
@@ -368,6 +370,7 @@ class OpenRound {
   Phase phase_ = Phase::closed;
   const Limits* limits_ = nullptr;  // the limits of the open round
   std::size_t most_nodes_ = 0;
+  std::size_t asked_ = 0;
   std::size_t most_padding_ = 0;
   DraftView draft_;
   std::size_t max_leaves_ = 1;

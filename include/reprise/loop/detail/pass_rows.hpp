@@ -37,10 +37,10 @@ namespace reprise::inline v0::detail {
 }
 
 /// Returns the limits that control gets for a pass with at most `rows` drafted rows.
-[[nodiscard]] inline PassLimits pass_limits(const Sequence& sequence, std::size_t rows) noexcept {
+[[nodiscard]] inline PassLimits pass_limits(const Sequence& sequence, std::size_t rows, std::size_t asked) noexcept {
   const Capabilities& can = sequence.capabilities();
   const PassShape plain{1, sequence.pending().size(), sequence.context().size()};
-  return {plain, rows, can.allowed_widths.values(), pads(can), replays(can)};
+  return {plain, rows, can.allowed_widths.values(), pads(can), replays(can), asked};
 }
 
 /// Returns the maximum number of rows of a pass, pending rows included.
