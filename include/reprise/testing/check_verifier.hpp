@@ -37,8 +37,7 @@ void check_truncate(Runs& runs) {
   } else if (runs.check().sampled) {
     runs.skip("truncate() does not restore the sampler");
   } else {
-    auto run = runs.start();
-    const auto go_back = [&](std::size_t to) {
+    const auto go_back = [&](auto& run, std::size_t to) {
       const std::size_t size = runs.prompt_size() + to;
       const std::size_t keep = std::min(size - 1, runs.prompt_size() + run.position - run.pending);
       const std::string call = "truncate(" + std::to_string(keep) + ')';
@@ -47,28 +46,34 @@ void check_truncate(Runs& runs) {
       run.position = to;
       run.pending = size - keep;
     };
-    for (const std::size_t to : {std::size_t{0}, runs.check().tokens / 2}) {
-      run.trace = {};
+    const auto decode = [&] {
+      auto run = runs.start();
       std::optional<Difference> difference;
-      const auto decode = [&](const Step& step) {
+      const auto go_on = [&](const Step& step) {
         while (!difference && run.position < runs.check().tokens) difference = runs.pass(run, step);
       };
-      decode({.right = 2, .wrong = 1});
-      go_back(to);
-      decode({});
-      go_back(0);
-      if (difference) runs.report().note(difference->message, difference->near_tie);
-    }
+      for (const std::size_t to : {std::size_t{0}, runs.check().tokens / 2}) {
+        if (difference) break;
+        run.trace = {};
+        go_on({.right = 2, .wrong = 1});
+        go_back(run, to);
+        go_on({});
+        go_back(run, 0);
+      }
+      return difference;
+    };
+    if (const auto difference = decode()) runs.judge(*difference, decode);
   }
 }
 
-/// Checks V1 to V5 with chains, then several pending tokens and truncate().
+/// Checks picks of passes without a draft, then V1 to V5 with chains, then several pending tokens and truncate().
 template <class Runs>
 void check_chains(Runs& runs) {
   const std::size_t k = runs.check().max_draft;
   const char* const rolls_back = runs.can().rollback == Rollback::snapshot ? "V10" : "V4";
   runs.begin("V2", "plain decoding again");
   runs.attempt({});
+  runs.compare_row_counts();
   runs.begin("V2", "right drafts");
   for (std::size_t n = 1; n <= k; ++n) runs.repeat([&](std::size_t) { return Step{n}; });
   runs.begin(rolls_back, "wrong drafts are rolled back");

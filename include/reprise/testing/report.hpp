@@ -44,12 +44,18 @@ struct Report {
     findings.back().message = why;
   }
   /// Adds a difference to the last finding. The finding keeps the message of the first difference of the worst kind.
-  void note(const std::string& difference, bool near_tie = false) {
-    Finding& finding = findings.back();
+  void note(const std::string& difference, bool near_tie = false) { note(findings.back(), difference, near_tie); }
+  static void note(Finding& finding, const std::string& difference, bool near_tie) {
     const Verdict verdict = near_tie ? Verdict::near_tie : Verdict::wrong;
     if (verdict > finding.verdict) finding.message = difference;
     finding.verdict = std::max(finding.verdict, verdict);
     finding.near_ties += near_tie ? 1 : 0;
+  }
+  /// Marks the last finding as skipped, unless a worse difference was noted: the clause is not to blame for this one.
+  void excuse(const std::string& difference) {
+    Finding& finding = findings.back();
+    if (finding.verdict == Verdict::exact) finding.message = difference;
+    finding.verdict = std::max(finding.verdict, Verdict::skipped);
   }
   /// Returns the worst verdict, ignoring skipped clauses. Returns `skipped` if nothing was checked.
   [[nodiscard]] Verdict verdict() const noexcept {

@@ -55,6 +55,7 @@ struct ProbeDraft {
 struct Difference {
   std::string message;
   bool near_tie = false;
+  bool is_pick = false;  ///< a pick differs, not a call failed
 };
 
 template <class List>
@@ -87,6 +88,10 @@ class ProbeText {
     return TokenSpan(text_).subspan(prompt_ + p - pending, pending);
   }
   [[nodiscard]] std::size_t prompt() const noexcept { return prompt_; }
+  /// Returns the prompt and the tokens before the decoded token at position `p`, except the last `left_out` of them.
+  [[nodiscard]] TokenSpan until(std::size_t p, std::size_t left_out) const noexcept {
+    return TokenSpan(text_).first(prompt_ + p - left_out);
+  }
 
   /// Returns the draft of a step after `p` decoded tokens. Cuts it to the engine's capabilities, for a pass that also
   /// carries `pending` tokens.

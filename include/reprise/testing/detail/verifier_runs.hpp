@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -17,6 +18,7 @@
 #include "reprise/core/verifier.hpp"
 #include "reprise/testing/detail/answers.hpp"
 #include "reprise/testing/detail/probe_text.hpp"
+#include "reprise/testing/detail/row_effect.hpp"
 #include "reprise/testing/report.hpp"
 
 namespace reprise::testing::detail {
@@ -105,6 +107,43 @@ class VerifierRuns {
     }
     return true;
   }
+  /// Checks, without drafts, that picks do not depend on the number of rows: each pass carries `rows` pending tokens.
+  /// Sampled and constrained output is left out, because tokens that are run again advance neither sampler nor grammar.
+  void compare_row_counts() {
+    constexpr std::size_t real = 64;
+    begin("V1-V2", "passes without a draft, with other numbers of rows");
+    effect_finding_ = report_.findings.size() - 1;
+    if (check_.sampled || ConstrainedVerifier<Engine>)
+      return skip("the state of a sampler or a grammar does not allow it");
+    for (const std::size_t rows : row_counts())
+      for (std::size_t offset = 0; offset < 2; ++offset) {
+        Run run = start();
+        const auto failed = counted(effect_.plain, [&] {
+          std::optional<Difference> failure;
+          for (std::size_t p = 0; p < offset && !failure; ++p) failure = pass(run, {});
+          for (; !failure && run.position + rows <= check_.tokens; failure = pass(run, {})) {
+            run.position += rows - 1;
+            run.pending = rows;
+          }
+          return failure;
+        });
+        if (failed) return report_.note(failed->message);
+      }
+    show_effect();
+    if (finding().message.empty() && prompt_.size() < real)
+      finding().message =
+          "the prompt has " + std::to_string(prompt_.size()) +
+          " tokens: pass a real one, a page of text. Kernels whose results depend on the number of rows "
+          "often agree in contexts below " +
+          std::to_string(real) + " tokens";
+  }
+  /// Notes a difference in the last finding, unless the engine shows as many without drafts. `again` repeats the run.
+  template <class Again>
+  void judge(const Difference& difference, const Again& again) {
+    const std::size_t checks = finding().checks;
+    if (difference.near_tie || !excused(difference, again)) report_.note(difference.message, difference.near_tie);
+    finding().checks = checks;
+  }
   /// Runs once, with the steps that `choose(p)` returns, and with `flag` set in each of them. Position p begins at 0,
   /// and advances by the tokens that the step can commit.
   template <class Choose>
@@ -125,8 +164,10 @@ class VerifierRuns {
     auto difference = follow(steps, pending, done);
     if (!difference) return;
     const std::size_t checks = finding().checks;
+    std::size_t unused = 0;
+    const auto again = [&] { return follow(steps, pending, unused); };
     for (std::size_t last = 1; last < done; ++last) {
-      std::size_t unused = 0;
+      unused = 0;
       const std::span<const Step> few = std::span(steps).subspan(done - last, last);
       const auto shorter = follow(few, pending, unused);
       if (!shorter || shorter->near_tie != difference->near_tie) continue;
@@ -134,7 +175,8 @@ class VerifierRuns {
       break;
     }
     finding().checks = checks;
-    report_.note(difference->message, difference->near_tie);
+    unused = 0;
+    judge(*difference, again);
   }
   /// Runs the passes of one step, adds them to the trace and advances the run. Returns the first difference, or nullopt
   /// if there is none.
@@ -166,6 +208,52 @@ class VerifierRuns {
     [[nodiscard]] std::size_t drafted() const noexcept { return draft.parents.size(); }
   };
 
+  /// Returns the row counts of compare_row_counts(): those of short drafts, of the longest chain, and of a wide tree.
+  [[nodiscard]] std::vector<std::size_t> row_counts() const {
+    std::vector<std::size_t> counts;
+    for (std::size_t rows = 2; rows <= check_.max_draft + 1; ++rows) counts.push_back(rows);
+    counts.insert(counts.end(), {2 * check_.max_draft + 1, 4 * check_.max_draft + 1});
+    std::erase_if(counts, [&](std::size_t rows) { return rows > std::min(can_.max_rows, check_.tokens); });
+    return counts;
+  }
+  /// Runs `run()` and counts its picks. Returns a failure other than a pick that differs.
+  template <class Go>
+  std::optional<Difference> counted(PickCounts& counts, const Go& run) {
+    counts_ = &counts;
+    auto failure = run();
+    counts_ = nullptr;
+    return failure;
+  }
+  /// True if the engine's dependence on row counts explains a difference: in the same run, hardly more picks differ
+  /// than in passes of as many rows without a draft.
+  template <class Again>
+  [[nodiscard]] bool excused(const Difference& difference, const Again& again) {
+    PickCounts drafted;
+    if (!difference.is_pick || counted(drafted, again)) return false;
+    for (const auto& [rows, unused] : drafted.by_rows())
+      if (measured_.insert(rows).second) measure(rows);
+    if (!effect_.explains(drafted)) return false;
+    show_effect();
+    report_.excuse(RowEffect::excuse(drafted, report_.findings[effect_finding_].what));
+    return true;
+  }
+  /// Compares the picks of all positions in passes of `rows` pending tokens and no draft, each in a fresh engine.
+  void measure(std::size_t rows) {
+    if (ConstrainedVerifier<Engine> || rows > can_.max_rows) return;
+    for (std::size_t p = 0; p < (check_.sampled ? 1 : check_.tokens); ++p) {
+      if (rows > prompt_.size() + p) continue;
+      Run run{make_(text_.until(p, rows - 1)), p, rows};
+      static_cast<void>(counted(effect_.plain, [&] { return pass(run, {}); }));
+    }
+  }
+  /// Shows what passes without a draft have shown in their finding.
+  void show_effect() {
+    if (!effect_.plain.first()) return;
+    Report::Finding& shown = report_.findings[effect_finding_];
+    shown.verdict = effect_.plain.first()->near_tie ? Verdict::near_tie : Verdict::wrong;
+    shown.near_ties = shown.verdict == Verdict::near_tie ? effect_.plain.sum().differed : 0;
+    shown.message = effect_.text();
+  }
   [[nodiscard]] bool restores() const noexcept {
     return CheckpointVerifier<Engine> && can_.rollback == Rollback::snapshot;
   }
@@ -252,9 +340,12 @@ class VerifierRuns {
 
   /// Runs the pass and compares the picks that are read. `remark` ends the message of a difference.
   std::optional<Difference> read(Run& run, const Pass& pass, const char* remark = "") {
+    const std::size_t checks = finding().checks;
     auto difference = verify(run, pass);
     if (difference) difference->message += " in the last pass of: " + run.trace.text() + remark;
-    return difference;
+    if (counts_ == nullptr || (difference && !difference->is_pick)) return difference;
+    counts_->add(pass.draft.batch.size(), finding().checks - checks, difference);
+    return {};
   }
   std::optional<Difference> verify(Run& run, const Pass& pass) {
     const TokenSpan batch = pass.draft.batch;
@@ -325,7 +416,7 @@ class VerifierRuns {
       message += " (margin " + std::to_string(margin) + ')';
       near_tie = margin <= check_.epsilon;
     }
-    return Difference{message + ": " + where, near_tie};
+    return Difference{message + ": " + where, near_tie, true};
   }
   /// Checks that a distribution is valid, and compares it with the one that a plain pass showed at the same position.
   /// Records the distribution of the first plain pass there.
@@ -402,6 +493,10 @@ class VerifierRuns {
   ProbeText text_;
   Report report_;
   std::vector<double> margins_;  // of the picks of plain decoding
+  RowEffect effect_;
+  std::size_t effect_finding_ = 0;  // index of the finding of compare_row_counts()
+  std::set<std::size_t> measured_;  // row counts that measure() has compared
+  PickCounts* counts_ = nullptr;    // while it is set, picks are counted there, and those that differ end no run
   RankCounts ranks_;
   std::map<std::size_t, Token> first_;                 // first candidates of plain passes, by position
   std::map<std::size_t, std::vector<float>> weights_;  // distributions of plain passes, by position
