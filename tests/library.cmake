@@ -127,6 +127,7 @@ reprise_add_layer_tests(
   loop
   accepted_path
   attention
+  draft_bounds
   follower
   generate
   grammar
@@ -179,6 +180,7 @@ reprise_add_layer_tests(
   measure_curve
   random
   report
+  row_effect
   scripted_verifier
 )
 reprise_add_layer_tests(

@@ -330,6 +330,58 @@ TEST_F(CInterfaceErrors, ABatchDraftsUpTo63TokensUnlessTheOptionsSayAnotherNumbe
   reprise_curve_destroy(curve);
 }
 
+TEST_F(CInterfaceErrors, WithoutABoundInTheOptionsACallGetsUpTo64Tokens) {
+  auto options = sized<reprise_options>();
+  reprise_curve* curve = nullptr;
+  ASSERT_EQ(reprise_curve_create_linear(0, &curve, nullptr), REPRISE_OK);
+  options.curve = curve;
+  Tokens ids(400);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<reprise_token>(i % 90);
+  for (const std::size_t bound : {0U, 20U, 64U})
+    for (const std::size_t most : {std::size_t{33}, std::size_t{64}, std::size_t{300}, REPRISE_UNLIMITED}) {
+      options.max_draft_nodes = bound;
+      const auto wanted = [&, unbounded = most == REPRISE_UNLIMITED](std::size_t usual) {
+        return std::min({most, unbounded && bound == 0 ? usual : 64, bound == 0 ? 64 : bound});
+      };
+      reprise_batch* batched = nullptr;
+      reprise_follower* following = nullptr;
+      reprise_session* decoding = nullptr;
+      ASSERT_EQ(reprise_batch_create(&options, 1, &batched, nullptr), REPRISE_OK);
+      ASSERT_EQ(reprise_follower_create(&options, &following, nullptr), REPRISE_OK);
+      ASSERT_EQ(reprise_session_create(&options, &decoding, nullptr), REPRISE_OK);
+      reprise_slot slot{0, ids.data(), ids.size(), most, 0, nullptr, 0};
+      ASSERT_EQ(reprise_batch_draft(batched, &slot, 1, 0), REPRISE_OK);
+      EXPECT_EQ(slot.drafted, wanted(63)) << bound << ", " << most;
+      const reprise_token* draft = nullptr;
+      std::size_t drafted = 0;
+      ASSERT_EQ(reprise_follower_draft(following, ids.data(), ids.size(), most, 0, 0, &draft, &drafted), REPRISE_OK);
+      EXPECT_EQ(drafted, wanted(32)) << bound << ", " << most;
+      reprise_batch_destroy(batched);
+      reprise_follower_destroy(following);
+      reprise_session_destroy(decoding);
+    }
+  reprise_curve_destroy(curve);
+}
+
+TEST_F(CInterfaceErrors, ABoundAbove64IsRefused) {
+  auto options = sized<reprise_options>();
+  for (const std::size_t bound : {std::size_t{65}, std::size_t{300}, REPRISE_UNLIMITED}) {
+    options.max_draft_nodes = bound;
+    reprise_error error{};
+    reprise_batch* batched = nullptr;
+    reprise_follower* following = nullptr;
+    reprise_session* decoding = nullptr;
+    EXPECT_EQ(reprise_batch_create(&options, 1, &batched, &error), REPRISE_SIZE_OUT_OF_RANGE);
+    EXPECT_EQ(error.value, bound);
+    EXPECT_EQ(error.limit, 64U);
+    EXPECT_EQ(reprise_follower_create(&options, &following, &error), REPRISE_SIZE_OUT_OF_RANGE);
+    EXPECT_EQ(reprise_session_create(&options, &decoding, &error), REPRISE_SIZE_OUT_OF_RANGE);
+    EXPECT_EQ(batched, nullptr);
+    EXPECT_EQ(following, nullptr);
+    EXPECT_EQ(decoding, nullptr);
+  }
+}
+
 /// Returns the saved pass costs of a batch.
 std::vector<unsigned char> saved(reprise_batch* batch, std::size_t sequences = 1) {
   std::vector<unsigned char> bytes(1000);

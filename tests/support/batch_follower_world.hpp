@@ -233,13 +233,14 @@ class BatchFollowerWorld {
     PassShape plain{call.size(), call.size(), 0};
     for (const FollowedSlot& one : call) plain.context += slots_[one.slot].ids.size();
     plain.context /= call.size();
-    const DraftBudget budget = planner_.budget({.max_nodes = unlimited}, plain);
+    const DraftBudget budget = planner_.budget({.max_nodes = BatchPlanner::most_nodes}, plain);
     std::vector<BatchEntry> entries;
     last_.clear();
     for (const FollowedSlot& one : call) {
       Slot& slot = slots_[one.slot];
       slot.limits.draft = budget;
-      slot.limits.draft.max_nodes = std::min(budget.max_nodes, one.most);
+      slot.limits.draft.max_nodes =
+          std::min(budget.max_nodes, one.most == unlimited ? planner_.usual_nodes() : one.most);
       static_cast<void>(slot.session.propose(slot.limits, DraftShape::chain));
       entries.push_back({slot.session.offer().value(), slot.ids.size()});
       last_.push_back(one.slot);

@@ -101,7 +101,7 @@ class CCallsRun {
   CPairOptions options() {
     CPairOptions made;
     made.history = one_in(3) ? nullptr : &history_;
-    made.max_draft_nodes = choices_.below(80);
+    made.max_draft_nodes = choices_.below(most_draft_nodes + 1);
     made.max_bytes = one_in(8) ? choices_.below(100'000) : 0;
     made.key = choices_.below(3);
     made.curve = choices_.below(3);

@@ -26,7 +26,7 @@ class BatchDrafter(Owner):
     another slot needs no call. All slots share the rows of a pass: a slot drafts only tokens that are worth their cost
     in a pass of this size.
 
-    `slots`: 1 to 65,536. The other options are those of Drafter, except that `max_draft` of 0 is 63. `saved_costs` are
+    `slots`: 1 to 65,536. The other options are those of Drafter, each for a slot. `saved_costs` are
     those of passes of one sequence: pass those of more sequences to load_costs().
 
     One thread may use a batch at a time. A second one gets an OrderError.

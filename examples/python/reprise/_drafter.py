@@ -34,8 +34,9 @@ class Drafter(Owner):
 
     `cost`: the costs of passes, if they are known; a number is that of CostCurve.linear(). Without it, they are learned
     from the times between the calls.
-    `history`: text of earlier sequences. `max_draft`: upper bound on drafted tokens in any pass, at most 64; 0: 32.
-    `max_bytes`: upper bound on the memory of the index; 0: none. `key`: secret and random if the text is not trusted.
+    `history`: text of earlier sequences. `max_draft`: upper bound on drafted tokens in any pass, at most 64; 0: that of
+    `most`, up to 64. `max_bytes`: upper bound on the memory of the index; 0: none. `key`: secret and random if the text
+    is not trusted.
     `saved_costs`, `engine`: what save_costs() returned, and the name that it was given. `clock`: returns nanoseconds,
     and does not go back. If the model runs on the processor, and other programs do too, time.process_time_ns leaves out
     the waits for them. `vocabulary`: the number of logits in a row of the model's output; 0: unknown. Negative ids and

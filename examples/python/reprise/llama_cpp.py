@@ -18,10 +18,10 @@ import llama_cpp
 import numpy as np
 from llama_cpp.llama_speculative import LlamaDraftModel
 
-from ._arrays import Tokens
+from ._arrays import Tokens, whole
 from ._drafter import Drafter
 from ._errors import ArgumentError
-from ._options import clock_for
+from ._options import LONGEST, clock_for
 from ._statistics import Statistics
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     """
 
     def __init__(self, most: int = 16, **options: Unpack[Options]) -> None:
-        self.most = most
+        self.most = whole(most, "most", most=LONGEST)
         self.drafter = Drafter(**options)
 
     def __call__(self, input_ids: Any, /, **_: Any) -> Tokens:

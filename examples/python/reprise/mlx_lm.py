@@ -10,8 +10,9 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.models.cache import can_trim_prompt_cache, make_prompt_cache, trim_prompt_cache
 
-from ._arrays import tokens
+from ._arrays import tokens, whole
 from ._generation import Generation
+from ._options import LONGEST
 from ._session import Session
 
 
@@ -35,7 +36,7 @@ def generate_step(
     of the session count such passes as `cuts` by `budget`.
     """
     cache = prompt_cache if prompt_cache is not None else make_prompt_cache(model)
-    ids = tokens(prompt, "prompt")
+    ids, most = tokens(prompt, "prompt"), whole(most, "most", most=LONGEST)
     if max_tokens == 0:
         return
     session = session if session is not None else Session()

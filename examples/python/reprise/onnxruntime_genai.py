@@ -11,6 +11,7 @@ import numpy as np
 from ._arrays import tokens, whole
 from ._drafter import Drafter
 from ._generation import Generation
+from ._options import LONGEST
 from ._session import Session
 
 
@@ -31,7 +32,7 @@ def generate(
     a time: a second one gets an OrderError until the first has ended, is closed or is collected. `pick`: the token of
     each row of logits, such as a sampler; each row has to be sampled on its own.
     """
-    ids = tokens(ids, "ids")
+    ids, most = tokens(ids, "ids"), whole(most, "most", most=LONGEST)
     if whole(max_tokens, "max_tokens") == 0:
         return
     session = session if session is not None else Session()

@@ -19,7 +19,7 @@ from ._arrays import whole
 from ._drafter import Drafter
 from ._errors import OrderError
 from ._handle import Lock
-from ._options import clock_for
+from ._options import LONGEST, clock_for
 from ._session import Pass, Session
 from ._statistics import Statistics
 
@@ -113,7 +113,7 @@ class Drafts:
     def __init__(self, model: Any, most: int, max_leaves: int, custom: bool, options: Options) -> None:
         # The class of the model refers to this object.
         self._model, self._custom, self._options = weakref.ref(model), custom, options
-        self._most, self._max_leaves = whole(most, "most"), whole(max_leaves, "max_leaves", least=1)
+        self._most, self._max_leaves = whole(most, "most", most=LONGEST), whole(max_leaves, "max_leaves", least=1)
         self._lock = Lock("Drafts", waits=True)
         self._counts: Counter[str] = Counter()
         self._free: list[Any] = []

@@ -21,6 +21,26 @@ class Drafts(unittest.TestCase):
         self.assertEqual(draft.tolist(), [4, 5, 6, 7, 8])
         self.assertEqual(draft.dtype, np.int32)
 
+    def test_every_bound_has_its_effect_up_to_64(self) -> None:
+        text = np.tile(np.arange(1000, dtype=np.int32) * 7 % 30_011, 2)
+        for bound in (0, 20, 33, 64):
+            for most in (1, 32, 33, 64, 300):
+                with self.subTest(max_draft=bound, most=most):
+                    wanted = min(most, bound or 64)
+                    self.assertEqual(reprise.Drafter(cost=0, max_draft=bound).draft(text, most).size, wanted)
+                    batch = reprise.BatchDrafter(2, cost=0, max_draft=bound)
+                    self.assertEqual(batch.draft({1: text}, most)[1].size, wanted)
+                    session = reprise.Session(cost=0, max_draft=bound)
+                    session.begin(text)
+                    step = session.plan(most)
+                    assert step is not None
+                    self.assertEqual(step.drafted, wanted)
+        session = reprise.Session(cost=0)
+        session.begin(text)
+        step = session.plan()
+        assert step is not None
+        self.assertEqual(step.drafted, 32)
+
     def test_a_draft_is_a_copy(self) -> None:
         drafter = reprise.Drafter(cost=CHEAP)
         ids = REPEATED.copy()
@@ -115,7 +135,7 @@ class Drafts(unittest.TestCase):
         drafter = reprise.Drafter(cost=CHEAP)
         self.assertEqual(drafter.draft(REPEATED, most=0).size, 0)
         self.assertEqual(drafter.draft(REPEATED, most=2).size, 2)
-        self.assertLessEqual(drafter.draft(REPEATED, most=2**40).size, 32)
+        self.assertLessEqual(drafter.draft(REPEATED, most=2**40).size, 64)
 
     def test_the_switch(self) -> None:
         drafter = reprise.Drafter(cost=CHEAP)
@@ -245,6 +265,8 @@ class Refusals(unittest.TestCase):
             ({"cost": "0.1"}, TypeError, "cost: must be a CostCurve or a number, but is of the type str"),
             ({"history": []}, TypeError, "history: must be a History"),
             ({"max_draft": -1}, ValueError, "max_draft: "),
+            ({"max_draft": 65}, ValueError, "max_draft: must be 64 or less, but is 65"),
+            ({"max_draft": 300}, ValueError, "max_draft: must be 64 or less"),
             ({"key": -1}, ValueError, "key: "),
             ({"saved_costs": "text"}, TypeError, "saved_costs: must be bytes"),
             ({"saved_costs": b"no snapshot", "engine": "a"}, reprise.ArgumentError, "saved_costs: "),

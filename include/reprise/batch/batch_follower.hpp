@@ -87,7 +87,7 @@ class BatchFollower {
   /// Returns a follower of `slots` slots. Each of them drafts with a copy of `strategy`. Errors: out_of_memory;
   /// size_out_of_range if BatchOptions::max_nodes is above most_nodes, or max_drafted above BatchPlanner::most_drafted.
   static Result<BatchFollower> make(std::size_t slots, const S& strategy = S(), BatchOptions options = {}) {
-    if (options.max_nodes > most_nodes)
+    if (options.max_nodes > most_nodes && options.max_nodes != unlimited)
       return Error{ErrorCode::size_out_of_range,
                    "BatchOptions::max_nodes is above the largest draft: pass at most BatchFollower::most_nodes",
                    options.max_nodes, most_nodes};
@@ -95,7 +95,8 @@ class BatchFollower {
       return Error{ErrorCode::size_out_of_range,
                    "BatchOptions::max_drafted is above the limit: pass at most BatchPlanner::most_drafted",
                    options.max_drafted, BatchPlanner::most_drafted};
-    const std::size_t room = std::max(options.max_nodes, most_draft_nodes);
+    const std::size_t room =
+        options.max_nodes == unlimited ? most_draft_nodes : std::max(options.max_nodes, most_draft_nodes);
     BatchFollower made(std::move(options));
     made.slots_.reset(new (std::nothrow) Slot[slots]);
     if (made.slots_ == nullptr || !made.last_.reserve(slots) || !made.committed_.reserve(slots) ||
@@ -128,7 +129,7 @@ class BatchFollower {
     }
     plain.rows = plain.sequences;
     plain.context /= std::max<std::size_t>(plain.sequences, 1);
-    propose(slots, planner_.budget({.max_nodes = unlimited}, plain));
+    propose(slots, planner_.budget({.max_nodes = most_nodes}, plain));
     const BatchPlan plan = planner_.plan({entries_.data(), entries_.size()});
     for (std::size_t i = 0, entry = 0; i < slots.size(); ++i) {
       Slot& slot = slots_[slots[i].slot];
@@ -309,7 +310,8 @@ class BatchFollower {
       Slot& slot = slots_[one.slot];
       if (!slot.follows) continue;
       slot.limits.draft = budget;
-      slot.limits.draft.max_nodes = std::min(budget.max_nodes, one.most);
+      const std::size_t most = one.most == unlimited ? planner_.usual_nodes() : one.most;
+      slot.limits.draft.max_nodes = std::min(budget.max_nodes, most);
       static_cast<void>(slot.sequence.session().propose(slot.limits, DraftShape::chain));
       slot.entry = entries_.size();
       const auto offer = slot.sequence.session().offer();

@@ -32,8 +32,9 @@ struct BatchOptions {
   /// Token budget of a pass: all rows, including pending rows and the `other_rows` of BatchPlanner::plan().
   std::size_t max_rows = unlimited;
   /// Upper bound on the drafted rows of one sequence. A BatchPlanner takes larger values than its most_nodes, 256, for
-  /// 256. BatchFollower::make() refuses values above the largest draft of its strategy.
-  std::size_t max_nodes = 63;
+  /// 256. BatchFollower::make() refuses values above the largest draft of its strategy. By default, the bound is that
+  /// of the budget asked or of the slot, up to most_draft_nodes. If that is unlimited, it is 63: a pass of 64 rows.
+  std::size_t max_nodes = unlimited;
   /// Upper bound on the drafted rows of a pass. A BatchPlanner takes larger values than 65,536 for 65,536.
   /// BatchFollower::make() refuses them.
   std::size_t max_drafted = 512;

@@ -104,7 +104,8 @@ class BatchPlanner {
   };
 
   explicit BatchPlanner(BatchOptions options = {}) noexcept
-      : options_(bounded(std::move(options))),
+      : usual_nodes_(options.max_nodes == unlimited ? 63 : std::min(options.max_nodes, most_nodes)),
+        options_(bounded(std::move(options))),
         cost_(std::exchange(options_.curve, {}), options_.widths, options_.max_drafted),
         losses_(LossBudget(), options_.loss_budget),
         offered_(options_.max_nodes) {}
@@ -122,7 +123,7 @@ class BatchPlanner {
   /// worth its cost at this load. It is also 0 if the loss budget allows no node, or if memory runs out.
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) noexcept {
     DraftBudget narrowed = asked;
-    narrowed.max_nodes = std::min(asked.max_nodes, options_.max_nodes);
+    narrowed.max_nodes = asked.max_nodes == unlimited ? usual_nodes_ : std::min(asked.max_nodes, options_.max_nodes);
     if (!cost_.reserve()) narrowed.max_nodes = 0;
     if (narrowed.max_nodes == 0) return narrowed;
     cost_.prepare(plain);
@@ -272,6 +273,8 @@ class BatchPlanner {
   /// Takes back losses: the rows did not run, as later results of the sequence show.
   void correct(const Late& doubted) noexcept { losses_.correct(doubted.rows, doubted.lowest); }
 
+  /// Returns the upper bound on the drafted rows of a sequence that asks for none; see BatchOptions::max_nodes.
+  [[nodiscard]] std::size_t usual_nodes() const noexcept { return usual_nodes_; }
   /// Returns the recent throughput: tokens per sequence in the time of one plain pass, in 1/65,536.
   [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
   /// Returns the curve that is learned from batches of about `sequences` sequences: there is one for each power of two.
@@ -293,7 +296,7 @@ class BatchPlanner {
   static constexpr std::size_t most_committed = 1 << 12;
 
   static BatchOptions bounded(BatchOptions options) noexcept {
-    options.max_nodes = std::min(options.max_nodes, most_nodes);
+    options.max_nodes = options.max_nodes == unlimited ? most_draft_nodes : std::min(options.max_nodes, most_nodes);
     options.max_drafted = std::min(options.max_drafted, most_drafted);
     return options;
   }
@@ -458,6 +461,7 @@ class BatchPlanner {
     return best.rows == limit && best.rows < offered_.worthwhile() ? Cut::budget : Cut::unlikely;
   }
 
+  std::size_t usual_nodes_;  // the bound of a budget that asks for none
   BatchOptions options_;
   detail::BatchCost cost_;
   Throughput throughput_;  // tokens per sequence in the time of a plain pass

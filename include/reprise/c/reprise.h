@@ -164,7 +164,8 @@ typedef struct reprise_options {
   const reprise_curve* curve;     /* costs of passes, copied; null: costs are learned from the times of passes */
   const reprise_history* history; /* must outlive all handles and slots that use it; null: none */
   size_t max_draft_nodes;         /* upper bound on a sequence's drafted tokens in any pass, at most 64: more is
-                                   * refused with REPRISE_SIZE_OUT_OF_RANGE; 0: 63 in a batch, 32 in a follower or a session */
+                                   * refused with REPRISE_SIZE_OUT_OF_RANGE; 0: that of `most`, up to 64. If that is
+                                   * REPRISE_UNLIMITED, it is 63 in a batch, and 32 in a follower or a session */
   size_t max_bytes;               /* upper bound on the memory of the index over a sequence; 0: no bound */
   uint64_t key;                   /* must be secret and random if the text is not trusted */
   const void* saved_costs;        /* pass costs saved by an earlier follower, batch or session; null: none */

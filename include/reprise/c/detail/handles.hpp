@@ -142,8 +142,8 @@ struct GivenOptions {
   CostOptions costs;
 };
 
-/// Converts options. `max_nodes`: the default of max_draft_nodes.
-[[nodiscard]] inline Result<GivenOptions> given_options(const reprise_options* in, std::size_t max_nodes) noexcept {
+/// Converts options.
+[[nodiscard]] inline Result<GivenOptions> given_options(const reprise_options* in) noexcept {
   const auto read = read_struct(in);
   if (!read) return read.error();
   if (read->max_draft_nodes > most_draft_nodes)
@@ -158,7 +158,7 @@ struct GivenOptions {
     if (!prior) return prior.error();
     given.costs.prior = *prior;
   }
-  given.costs.max_nodes = limit_of(read->max_draft_nodes, max_nodes);
+  given.costs.max_nodes = limit_of(read->max_draft_nodes);
   if (read->curve != nullptr) {
     auto curve = copy_of(read->curve->curve);
     if (!curve) return curve.error();
@@ -169,7 +169,7 @@ struct GivenOptions {
 
 /// Creates the session of a follower or a session.
 [[nodiscard]] inline Result<Speculator> speculator_of(const reprise_options* in) noexcept {
-  auto given = given_options(in, usual_draft_nodes);
+  auto given = given_options(in);
   if (!given) return given.error();
   return Speculator(given->drafter, std::move(given->costs));
 }
@@ -320,7 +320,7 @@ struct GivenOptions {
   if (slots == 0 || slots > most)
     return Error{ErrorCode::size_out_of_range, "the number of slots is not between 1 and the limit", slots, most};
   BatchOptions options;
-  auto given = given_options(in, options.max_nodes);
+  auto given = given_options(in);
   if (!given) return given.error();
   options.curve = std::move(given->costs.curve);
   options.max_nodes = given->costs.max_nodes;
