@@ -94,29 +94,14 @@ class BatchRuns {
   void try_drafts() {
     const std::size_t k = check_.max_draft;
     report_.begin("V2", "all sequences in a pass, without drafts");
-    look_for_row_effect();
+    effect_finding_ = report_.findings.size() - 1;
+    for (const std::uint64_t order : {0U, 1U, 2U}) attempt(order, [](std::size_t, std::size_t) { return BatchPart{}; });
     report_.begin("V2", "right drafts of different lengths");
     for (const std::uint64_t order : {0U, 1U, 2U})
       attempt(order, [&](std::size_t round, std::size_t s) { return BatchPart{{(round + s) % (k + 1)}}; });
     report_.begin("V4", "wrong drafts of some are rolled back");
     attempt(0, [&](std::size_t round, std::size_t s) { return BatchPart{{0, (round + s) % 3 == 0 ? k : 0}}; });
     attempt(2, [&](std::size_t round, std::size_t s) { return BatchPart{{(round + s) % 3, (round * s) % 3}}; });
-  }
-  /// Compares picks without drafts. If few of them differ, the engine's kernels depend on the number of rows.
-  void look_for_row_effect() {
-    effect_finding_ = report_.findings.size() - 1;
-    const auto plain = [](std::size_t, std::size_t) { return BatchPart{}; };
-    const std::vector<bool> all(texts_.size(), true);
-    for (const std::uint64_t order : {0U, 1U, 2U}) {
-      std::size_t first = 0;
-      std::size_t unused = 0;
-      const auto failed = counted(effect_.plain, [&] { return follow(plain, order, all, first, unused); });
-      if (failed || !effect_.found())
-        attempt(order, plain);
-      else
-        report_.findings.back().checks += unused;
-    }
-    if (effect_.found()) show_effect();
   }
   void try_absence() {
     const std::size_t k = check_.max_draft;
@@ -215,7 +200,7 @@ class BatchRuns {
     return failure;
   }
   /// True if the engine's dependence on row counts explains a difference: in the same run, hardly more picks differ
-  /// than without drafts.
+  /// than for each sequence alone, in passes of as many rows without a draft.
   template <class Again>
   [[nodiscard]] bool excused(const Difference& difference, const Again& again) {
     PickCounts drafted;
@@ -375,7 +360,7 @@ class BatchRuns {
   std::vector<ProbeText> texts_;
   Report report_;
   RowEffect effect_;
-  std::size_t effect_finding_ = 0;  // index of the finding of look_for_row_effect()
+  std::size_t effect_finding_ = 0;  // index of the finding without drafts, which shows the effect
   std::set<std::size_t> measured_;  // row counts that measure() has compared
   PickCounts* counts_ = nullptr;    // while it is set, picks are counted there, and those that differ end no run
 };
