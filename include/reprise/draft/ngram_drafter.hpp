@@ -62,7 +62,7 @@ template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:
   static constexpr std::size_t max_nodes = most_draft_nodes;  ///< maximum number of nodes in a draft
-  static constexpr bool calibrated = true;      ///< see CalibratedStrategy
+  static constexpr bool calibrated = true;                    ///< see CalibratedStrategy
 
   explicit NgramDrafter(const NgramOptions& options = {})
       : options_(options),
