@@ -349,7 +349,10 @@ TEST_F(CInterfaceErrors, WithoutABoundInTheOptionsACallGetsUpTo64Tokens) {
       ASSERT_EQ(reprise_batch_create(&options, 1, &batched, nullptr), REPRISE_OK);
       ASSERT_EQ(reprise_follower_create(&options, &following, nullptr), REPRISE_OK);
       ASSERT_EQ(reprise_session_create(&options, &decoding, nullptr), REPRISE_OK);
-      reprise_slot slot{0, ids.data(), ids.size(), most, 0, nullptr, 0};
+      reprise_slot slot{};
+      slot.ids = ids.data();
+      slot.count = ids.size();
+      slot.most = most;
       ASSERT_EQ(reprise_batch_draft(batched, &slot, 1, 0), REPRISE_OK);
       EXPECT_EQ(slot.drafted, wanted(63)) << bound << ", " << most;
       const reprise_token* draft = nullptr;
