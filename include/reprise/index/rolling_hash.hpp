@@ -33,7 +33,8 @@ namespace detail {
 /// Growth: shortly before a table or an array is full, appends move it to larger memory in parts. One append then takes
 /// some tens of microseconds more, and once also the time to free the old memory. Growth in one step takes time linear
 /// in the context. It remains for appends of more than 32 tokens, with max_bytes, at the end of a reservation, and in
-/// the first append to a copy. reserve() avoids all growth.
+/// the first append to a copy. An append of more than 32 tokens also ends the moves that are due, so that the next
+/// short append has a part to move, never a whole table. reserve() avoids all growth.
 ///
 /// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and normally 6.7 to 10 bytes per
 /// distinct n-gram. reserve() or a long append() can make a table larger. If the index grows token by token, up to a
@@ -86,7 +87,8 @@ class BasicRollingHashIndex {
     size_ += tokens.size();
     if (!whole) return;
     tokens = tokens.first(std::min(tokens.size(), max_tokens - tokens_.size()));
-    if (tokens.size() <= NgramChain::batch_size) move(tokens.size());
+    const bool long_append = tokens.size() > NgramChain::batch_size;
+    if (!long_append) move(tokens.size());
     if (!reserve_columns(tokens_.size() + tokens.size(), true)) return;
     while (!tokens.empty()) {
       const TokenSpan batch = tokens.first(std::min(tokens.size(), NgramChain::batch_size));
@@ -96,6 +98,9 @@ class BasicRollingHashIndex {
       }
       append_batch(batch);
       tokens = tokens.subspan(batch.size());
+    }
+    // So much room is free afterwards that short appends can move everything in parts.
+    while (long_append && tokens_.size() > reserved_ && options_.max_bytes == unlimited && move_part(unlimited)) {
     }
   }
 
@@ -180,13 +185,20 @@ class BasicRollingHashIndex {
     const std::size_t size = tokens_.size();
     const std::size_t batch = (size + more) / 8 * 8 - size / 8 * 8;
     if (batch == 0 || size + more <= reserved_ || options_.max_bytes != unlimited) return;
+    static_cast<void>(move_part(batch));
+  }
+
+  /// Moves a part before `batch` tokens are appended; see to_move(). Returns false if nothing has to move or memory
+  /// runs out.
+  bool move_part(std::size_t batch) noexcept {
     for (NgramChain& chain : chains())
-      if (chain.moving() && chain.move(tokens(), batch)) return;
-    if (tokens_.move(batch)) return;
+      if (chain.moving() && chain.move(tokens(), batch)) return true;
+    if (tokens_.move(batch)) return true;
     for (NgramChain& chain : chains())
-      if (chain.move_links(batch)) return;
+      if (chain.move_links(batch)) return true;
     for (NgramChain& chain : chains())
-      if (chain.move(tokens(), batch)) return;
+      if (chain.move(tokens(), batch)) return true;
+    return false;
   }
 
   /// Returns true if `tokens` tokens with their links and tables fit in max_bytes. Check this before the first
@@ -210,7 +222,7 @@ class BasicRollingHashIndex {
     const std::size_t bytes = sizeof(Token) + chains().size() * NgramChain::link_bytes(options_.earliest);
     const std::size_t most = tables > options_.max_bytes ? 0 : (options_.max_bytes - tables) / bytes;
     const std::size_t generous =
-        growing ? std::max<std::size_t>({wanted + wanted / 32, capacity + capacity / 4, 16}) : wanted;
+        growing ? std::max<std::size_t>({wanted + spare_room(wanted), capacity + capacity / 4, 16}) : wanted;
     for (const std::size_t size : {generous, wanted}) {
       if (size > most) continue;
       bool done = tokens_.reserve(size);
@@ -228,7 +240,7 @@ class BasicRollingHashIndex {
     // Assumes that the share of distinct n-grams stays the same, so that a long append rebuilds its tables only a few
     // times. Some room is left for moving the table afterwards.
     const std::uint64_t all = tokens_.size() + remaining;
-    const std::uint64_t expected = (tokens().empty() ? all : all * distinct / tokens_.size()) + all / 32;
+    const std::uint64_t expected = (tokens().empty() ? all : all * distinct / tokens_.size()) + spare_room(all);
     const auto leap =
         static_cast<std::size_t>(std::min<std::uint64_t>(expected, std::max<std::size_t>(4 * room, 4096)));
     return resize_table(

@@ -7,18 +7,26 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::inline v0::detail {
 
 /// Returns how many of `elements` elements to move to larger memory before `batch` tokens are appended: none while more
 /// than room / 32 + `early` + 128 of the room is free, then a share that grows as the free room shrinks. So all have
 /// moved long before the room is used up. Few elements do not move, nor do any that would all move at once: growth in
-/// one step serves them as well.
+/// one step serves them as well. If `batch` is `unlimited`, returns all elements in place of a share.
 inline std::size_t to_move(std::size_t elements, std::size_t room, std::size_t used, std::size_t batch,
                            std::size_t early) noexcept {
   const std::size_t free = room - used;
-  if (free > room / 32 + early + 128 || free < batch || elements < 2048) return 0;
+  if (free > room / 32 + early + 128 || elements < 2048) return 0;
+  if (batch == unlimited) return elements;
+  if (free < batch) return 0;
   return elements / std::max<std::size_t>(free / (4 * batch), 1);
+}
+
+/// Returns the room to leave after `elements` elements, so that they do not have to move at once; see to_move().
+inline std::size_t spare_room(std::size_t elements) noexcept {
+  return elements / 16 + std::min<std::size_t>(elements / 16, 128);
 }
 
 /// A Buffer that can also grow without a stall: move() copies some elements to a larger array. Reads use the smaller
