@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file REPRISE_LIFETIMEBOUND marks a function whose result refers to the object, or to the marked parameter. Clang and
-/// MSVC then warn of a view that outlives it, as in `return generate(speculator, ...)` with a local speculator. Other
-/// compilers ignore the mark.
+/// \file REPRISE_LIFETIMEBOUND marks a function whose result refers to the object, or to the marked parameter. Clang
+/// and MSVC then warn of a view that outlives it, as in `return generate(speculator, ...)` with a local speculator.
+/// Other compilers ignore the mark.
 #if !defined(REPRISE_LIFETIMEBOUND)
 #if defined(__has_cpp_attribute)
 #if __has_cpp_attribute(clang::lifetimebound)

@@ -54,8 +54,8 @@ struct RowEffect {
     const PickCounts::Count all = plain.sum();
     return all.differed > 0 && 3 * all.differed <= all.compared;
   }
-  /// True if picks with drafts hardly differ more often than without: at most three more than twice as often as in passes
-  /// without a draft of the worst of their row counts. Other rows change what later passes read from the cache.
+  /// True if picks with drafts hardly differ more often than without: at most three more than twice as often as in
+  /// passes without a draft of the worst of their row counts. Other rows change what later passes read from the cache.
   [[nodiscard]] bool explains(const PickCounts& drafted) const {
     const PickCounts::Count all = drafted.sum();
     return found() && std::ranges::any_of(drafted.by_rows(), [&](const auto& of_rows) {
