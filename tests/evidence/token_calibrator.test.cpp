@@ -149,36 +149,6 @@ TEST(TokenCalibrator, TakesEvidenceWithoutVotes) {
   EXPECT_GT(weigh(TokenCalibrator(), occurrence(100), 100).probability, Probability::zero()) << "nothing against it";
 }
 
-TEST(TokenCalibrator, DoubtsMerelyFrequentTokensOfAShortTextUntilTwoArePicked) {
-  const TokenEvidence frequent = {.votes = 9'000, .strongest = 9'000, .count = 3};
-  const VoteWeight total = 2 * weight_one;
-  TokenCalibrator cold({}, true);
-  TokenCalibrator usual;
-  const auto doubted = [&] {
-    const Probability now = weigh(cold, frequent, total).probability;
-    EXPECT_EQ(weigh(cold, occurrence(9'000), total).probability, weigh(usual, occurrence(9'000), total).probability);
-    return now < weigh(usual, frequent, total).probability * Probability::ratio(1, 2);
-  };
-  const auto learn = [&](const Lesson& lesson, bool picked) {
-    cold.learn(lesson, picked);
-    usual.learn(lesson, picked);
-  };
-  EXPECT_TRUE(doubted());
-  const Lesson lesson = weigh(cold, frequent, total);
-  learn(weigh(cold, occurrence(9'000), total), true);
-  EXPECT_TRUE(doubted()) << "an occurrence predicted the token";
-  learn(weigh(cold, frequent, total, {.depth = 1}), true);
-  EXPECT_TRUE(doubted()) << "not after the anchor";
-  learn(lesson, false);
-  learn(lesson, true);
-  EXPECT_TRUE(doubted()) << "one pick";
-  learn(lesson, true);
-  EXPECT_EQ(weigh(cold, frequent, total).probability, weigh(usual, frequent, total).probability);
-
-  const TokenCalibrator carried(usual.state(), true);
-  EXPECT_EQ(weigh(carried, frequent, total).probability, weigh(usual, frequent, total).probability) << "has lessons";
-}
-
 // --- Learning ---
 
 TEST(TokenCalibrator, ConvergesToTheRateOfTheSource) {

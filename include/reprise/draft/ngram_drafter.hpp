@@ -75,7 +75,7 @@ class NgramDrafter {
     context_.clear();
     shown_.clear();
     unused_rounds_ = 0;
-    calibration_ = detail::TokenCalibrator(options_.prior.state(), context.size() < short_text);
+    calibration_ = detail::TokenCalibrator(options_.prior.state());
     voters_.begin();
     observe(context, context.size(), Origin::prompt);
   }
@@ -175,8 +175,7 @@ class NgramDrafter {
   static constexpr std::size_t most_candidates =
       detail::Voters::capacity + detail::NextTokenLists::most_added + detail::TokenCounts::most_frequent;
   static constexpr std::size_t compared_again = 8;
-  static constexpr std::size_t patience = 256;   // in rounds
-  static constexpr std::size_t short_text = 64;  // tokens; the counts of a shorter text mean little
+  static constexpr std::size_t patience = 256;  // in rounds
   static constexpr Probability worth_requerying = Probability::ratio(1, 10);
 
   struct RootCandidate {  // for the token after the anchor

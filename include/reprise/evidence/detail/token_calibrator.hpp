@@ -89,10 +89,8 @@ class TokenCalibrator {
     std::uint16_t token_and_length = 0;
   };
 
-  /// Accepts any state: values outside the bounds of learning are clamped to these bounds. `cold`: the text
-  /// is short. A cold calibrator without lessons doubts merely frequent tokens until two are picked.
-  explicit constexpr TokenCalibrator(const CalibrationState& state = {}, bool cold = false) noexcept
-      : state_(state), doubts_(cold && state.lessons == 0 ? 2 : 0) {
+  /// Accepts any state: values outside the bounds of learning are clamped to these bounds.
+  explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept : state_(state) {
     for_each_bias([](auto& bias) { adjust(bias, 0); }, state_);
     adjust(state_.slope, 0, slope_limit);
     state_.recent = std::min<std::uint32_t>(state_.recent, most_recent);
@@ -121,8 +119,7 @@ class TokenCalibrator {
     const LogOdds vote = vote_of(evidence.votes, total);
     const LogOdds built_in = curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
                              occurrence_values[occurrence_class(evidence.occurrences)] +
-                             count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)] +
-                             (doubts_ > 0 && is_frequent(length, evidence.next) ? doubt_value : 0);
+                             count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)];
     const LogOdds learned = loaded(state_.by_length[length]) + source_bias(evidence.source, length) +
                             LogOddsScale::multiply(loaded(state_.slope), steepness(vote)) +
                             loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
@@ -146,7 +143,6 @@ class TokenCalibrator {
     const std::int32_t error =
         wanted - static_cast<std::int32_t>(rescaled<ProbabilityScale, ErrorScale>(sample.probability.raw()));
     const std::int32_t step = rescaled<StepScale, BiasScale>(error * rate);
-    if (picked && doubts_ > 0 && sample.depth == 0 && is_frequent(sample.length, sample.next)) --doubts_;
     adjust(state_.all, step);
     adjust(state_.by_length[sample.length], step);
     if (sample.next.known())
@@ -203,9 +199,6 @@ class TokenCalibrator {
   static constexpr std::array<std::int16_t, 13> curve_values = {-1552, -1153, -1031, -745, -447, -186, 33,
                                                                 259,   500,   724,   920,  1146, 1490};
 
-  /// For merely frequent tokens in a short text, until two are picked: its counts mean little, and short answers lost
-  /// more by such drafts than they gained (docs/decisions/0005).
-  static constexpr LogOdds doubt_value = -320;
   static constexpr LogOdds memory_value = -100;  // for evidence from stores alone: other texts predict less reliably
 
   using ErrorScale = Fixed<15>;                              // scale of the error of a probability
@@ -243,10 +236,6 @@ class TokenCalibrator {
     return sum;
   }
 
-  /// Returns true if a token is a candidate only because it is frequent. `length`: agreement_class() of its evidence.
-  static constexpr bool is_frequent(std::size_t length, const NextTokenEvidence& next) noexcept {
-    return length == 0 && !next.known();
-  }
   static constexpr std::size_t magnitude(std::uint64_t count) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(count + 1)) - 1, 11);
   }
@@ -294,7 +283,6 @@ class TokenCalibrator {
   }
 
   CalibrationState state_;
-  std::uint8_t doubts_;  // picks of merely frequent tokens until they are no longer doubted
 };
 
 }  // namespace reprise::detail
