@@ -18,7 +18,8 @@
 #include "private_files.h"
 
 struct common_speculative_impl_reprise : public common_speculative_impl {
-  static constexpr int32_t longest = 63;  // drafted tokens of a slot
+  static constexpr int32_t longest = 64;  // drafted tokens of a slot
+  static constexpr int32_t usual = 63;    // the same if the server gives no bound: a pass of 64 rows
 
   common_speculative_impl_reprise(const common_params_speculative& params, uint32_t sequences)
       : common_speculative_impl(COMMON_SPECULATIVE_TYPE_REPRISE, sequences, longest),
@@ -66,7 +67,7 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
       mine.ids.assign(one.prompt->begin(), one.prompt->end());
       mine.ids.push_back(one.id_last);
       mine.kept = false;
-      const int32_t room = one.n_max < 0 ? most : std::min(one.n_max, most);
+      const int32_t room = std::min(one.n_max < 0 ? usual : one.n_max, most);
       asked.push_back({i, mine.ids.data(), mine.ids.size(), static_cast<size_t>(std::max(room, 0)), 0, nullptr, 0, 0});
     }
     const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();

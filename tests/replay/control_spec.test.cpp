@@ -25,7 +25,7 @@ std::string refused(const std::string& text) {
 }
 
 TEST(ControlSpec, IsSpeltAsItIsRead) {
-  for (const char* text : {"auto", "cost", "all", "hindsight", "best:0", "best:32"})
+  for (const char* text : {"auto", "cost", "all", "hindsight", "best:0", "best:64"})
     EXPECT_THAT(read(text), ElementsAre(text));
   EXPECT_THAT(read("best:2..4"), ElementsAre("best:2", "best:3", "best:4"));
 }
@@ -35,7 +35,7 @@ TEST(ControlSpec, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(refused(text),
               "--control " + std::string(text) + ": the choices are auto, cost, all, hindsight and best:K");
   for (const char* text : {"best:", "best:x", "best:65", "best:-1", "best:1..", "best:..3", "best:1..65", "best:1...3"})
-    EXPECT_THAT(refused(text), HasSubstr("from 0 to 32")) << text;
+    EXPECT_THAT(refused(text), HasSubstr("from 0 to 64")) << text;
   EXPECT_THAT(refused("best:4..2"), HasSubstr("runs backwards"));
 }
 

@@ -223,6 +223,23 @@ TEST(Replay, DraftsNoMoreThanTheMostNodes) {
   EXPECT_EQ(counts.passes, 10U);
   EXPECT_EQ(counts.drafted, 30U);
 }
+TEST(Replay, DraftsUpTo64TokensIfAsked) {
+  Tokens text(601);
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<Token>(i % 150);
+  const TraceSession session{
+      "s", "c", {{Tokens(text.begin(), text.begin() + 200), Tokens(text.begin() + 200, text.end())}}};
+  const auto passes = [&](const char* strategy, std::size_t nodes) {
+    ReplaySettings settings;
+    settings.max_nodes = nodes;
+    const Counts counts = replayed(session, strategy, "all", settings);
+    EXPECT_TRUE(counts.lossless()) << counts.fault;
+    return counts.passes;
+  };
+  EXPECT_LT(passes("ngram", 64), passes("ngram", 32));
+  EXPECT_LT(passes("pld:n=1,k=64", 64), passes("pld:n=1,k=32", 64));
+  EXPECT_EQ(make_runs("pld:k=64").front().max_nodes, 64U) << "for control all, if --max-nodes is not given";
+  EXPECT_EQ(make_runs("pld:k=5").front().max_nodes, usual_draft_nodes);
+}
 
 TEST(Replay, SendsOnlyWidthsThatAreAllowed) {
   // The session of CountsWhatCanBeWorkedOutByHand, where 2 tokens are sent in 3 rows.
