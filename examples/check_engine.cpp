@@ -44,8 +44,9 @@ static_assert(testing::BatchServer<Server>);
 bool passed(const char* what, const testing::Report& report) {
   std::printf("%s: %s\n", what, report.passed() ? "passed" : report.to_string().c_str());
   for (const testing::Report::Finding& finding : report.findings)
-    if (finding.verdict == testing::Verdict::skipped)
-      std::printf("  not checked: %s (%s)\n", finding.what.c_str(), finding.message.c_str());
+    if (finding.verdict <= testing::Verdict::skipped && !finding.message.empty())
+      std::printf("  %s: %s (%s)\n", finding.verdict == testing::Verdict::skipped ? "not checked" : "note",
+                  finding.what.c_str(), finding.message.c_str());
   return report.passed();
 }
 

@@ -307,7 +307,8 @@ void check_all(Runs& runs) {
 ///
 /// `make(prompt)` returns a fresh verifier, by value, prefilled with all but the last token of `prompt`; a sampler
 /// starts from the same state each time. `fail_next(verifier)` is optional and makes the next verify() fail. The prompt
-/// must have at least one token; the check of several pending tokens needs two and uses up to four. Prompt and output
+/// must have at least one token; the check of several pending tokens needs two and uses up to four. Use a real prompt
+/// of at least 64 tokens: kernels that depend on the number of rows often agree in shorter contexts. Prompt and output
 /// together should have at least three different tokens, because wrong drafts are made of them. If there is nothing to
 /// decode, the report is empty. Decoding continues past stop tokens. Passes stay within the engine's capabilities.
 ///
