@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// message: integral<.*(evaluated to false|is not satisfied|was not satisfied)
+// message: (integral|FitsToken)<.*(evaluated to .?false|is not satisfied|was not satisfied)
 #include <vector>
 
 #include "reprise/draft/no_drafter.hpp"

