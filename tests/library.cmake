@@ -150,7 +150,6 @@ reprise_add_layer_tests(
   batch
   batch_cost
   batch_follower_after
-  batch_follower_busy
   batch_follower_turns
   batched_loop
   packing

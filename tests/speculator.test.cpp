@@ -72,7 +72,7 @@ Played play(Session& session, TokenSpan text, std::size_t prompt, Cost cost, boo
 /// Drafts tokens that never come, and is sure of them.
 struct Certain : archetype::Strategy {
   void propose(TokenSpan, Draft& draft) const {
-    while (draft.extend({.token = -5})) {
+    while (draft.extend({.token = 2'000'000'000})) {
     }
   }
 };

@@ -401,7 +401,7 @@ class BatchPlanner {
   /// Returns the loss that the drafted rows of the pass are charged, before what they save.
   [[nodiscard]] std::int64_t charge() const noexcept {
     const std::size_t charged = instead_.value_or(paid_);  // a trial is charged as the pass that it replaced
-    return charged == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, charged) + cost_one, charged) - cost_one;
+    return charged == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, charged) + cost_one) - cost_one;
   }
   /// Removes the entries that did not run from the pass. Their contexts are taken to be the mean.
   void leave_out(std::span<const std::size_t> committed) noexcept {

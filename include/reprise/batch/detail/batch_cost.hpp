@@ -147,11 +147,9 @@ class BatchCost {
   [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossBudget& budget) const noexcept {
     return !told_ && LearnedCost(learned()).should_probe_plain(gain, budget);
   }
-  /// Returns the cost that the loss budget is charged for a pass with k drafted rows. If it rests on fewer than eight
-  /// times, the extra cost counts twice: if most passes also carry a prompt, hardly any are timed.
-  [[nodiscard]] std::int64_t charged(std::int64_t cost, std::size_t k) const noexcept {
-    if (told_) return ToldCost::charged(cost);
-    return LearnedCost::charged(learned().samples(row_of(k)) < 8 ? 2 * cost - cost_one : cost);
+  /// Returns the cost that the loss budget is charged for a pass with a draft.
+  [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
+    return told_ ? ToldCost::charged(cost) : LearnedCost::charged(cost);
   }
   /// Returns true if a trial is due: a pass that is sent in order to learn its cost.
   [[nodiscard]] bool may_try() const noexcept { return learns() && learned().may_try(); }
