@@ -74,7 +74,7 @@ void read_session_lines(std::istream& in, const std::string& path, std::size_t l
   for (std::size_t number = 1; sessions < limit && std::getline(in, line); ++number) {
     const std::string_view text = number == 1 ? without_byte_order_mark(line) : line;
     if (sessions == 0)
-      if (const std::string other = other_format(std::string(text) + '\n'); !other.empty())
+      if (const std::string other = other_format(std::string(text) + (in.eof() ? "" : "\n")); !other.empty())
         throw InputError(path + ":" + std::to_string(number) + ": the file is " + other);
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     read(SessionLine(text, path + ":" + std::to_string(number)));

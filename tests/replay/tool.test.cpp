@@ -422,7 +422,7 @@ TEST_F(Tool, HelpsAndLists) {
   EXPECT_THAT(run({"--version"}).out, StartsWith("reprise-replay 0."));
   const Ran list = run({"--list"});
   EXPECT_EQ(list.status, 0);
-  EXPECT_THAT(list.out, AllOf(HasSubstr("ngram-simple"), HasSubstr("n=3"), HasSubstr("(0..32)"),
+  EXPECT_THAT(list.out, AllOf(HasSubstr("ngram-simple"), HasSubstr("n=3"), HasSubstr("(0..64)"),
                               HasSubstr("rolling_hash | suffix_array | naive"), HasSubstr("linear:S"),
                               HasSubstr("FILE.json"), HasSubstr("(the default)")));
   std::istringstream lines(list.out);
