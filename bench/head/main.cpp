@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -266,7 +267,7 @@ class Replay {
   /// Sets the head's draft: the recorded tokens as far as the head found them, then wrong ones.
   void set_head(ExternalDrafter& drafter, const HeadForecast& forecast, std::size_t size, TokenSpan coming,
                 std::size_t right) {
-    constexpr Token wrong = -2;
+    constexpr Token wrong = std::numeric_limits<Token>::max();  // in no recording
     tokens_.assign(size, wrong);
     std::copy_n(coming.begin(), std::min(size, right), tokens_.begin());
     probabilities_.clear();

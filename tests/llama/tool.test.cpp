@@ -449,8 +449,8 @@ TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
     EXPECT_EQ(run({"--prompts", write("bad.jsonl", "\n" + text + "\n")}), exit_bad_input) << text;
     return error();
   };
-  EXPECT_THAT(refused("{"), HasSubstr("bad.jsonl:2: column 2"));
-  EXPECT_THAT(refused("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(refused("{"), HasSubstr("bad.jsonl:2: the file is an indented JSON object"));
+  EXPECT_THAT(refused("[]"), HasSubstr("bad.jsonl:2: the file is a JSON array"));
   EXPECT_THAT(refused(R"({"category": "c", "turns": ["a"]})"), HasSubstr("bad.jsonl:2: id: missing"));
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": [1]})"), HasSubstr("turns[0]: expected a string"));
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": []})"), HasSubstr("turns: is empty"));
