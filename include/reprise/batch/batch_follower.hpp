@@ -62,10 +62,9 @@ struct FollowedSlot {
 /// are those that were planned.
 ///
 /// Nothing of the text of a request is left in its slot after another request has begun there. With an `after`, the
-/// caller says that none has begun. A slot drafts from its
-/// own text and from what its strategy reads. Other slots change only how many tokens it drafts, and calibration learns
-/// from these drafts. Give the strategy a store if slots should share text, and assign() a strategy to each request if
-/// they belong to several tenants.
+/// caller says that none has begun. A slot drafts from its own text and from what its strategy reads. Other slots
+/// change only how many tokens it drafts, and calibration learns from these drafts. Give the strategy a store if slots
+/// should share text, and assign() a strategy to each request if they belong to several tenants.
 ///
 /// Cost of a call: for each slot, one comparison of all tokens in `ids`, and the costs of its session and of the
 /// planner. Memory: with NgramDrafter, at most 42 KB for each slot, 80 bytes for each token of its longest request so

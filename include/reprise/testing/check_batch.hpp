@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -94,7 +93,7 @@ class BatchRuns {
   void try_drafts() {
     const std::size_t k = check_.max_draft;
     report_.begin("V2", "all sequences in a pass, without drafts");
-    effect_finding_ = report_.findings.size() - 1;
+    effect_.show_in_last_of(report_);
     for (const std::uint64_t order : {0U, 1U, 2U}) attempt(order, [](std::size_t, std::size_t) { return BatchPart{}; });
     report_.begin("V2", "right drafts of different lengths");
     for (const std::uint64_t order : {0U, 1U, 2U})
@@ -179,7 +178,9 @@ class BatchRuns {
     if (!difference) return;
     std::size_t unused = 0;
     const auto again = [&] { return follow(choose, order, present, unused, unused); };
-    if (!difference->near_tie && excused(*difference, again)) return;
+    if (!difference->near_tie &&
+        effect_.excuses(report_, *difference, again, [this](std::size_t rows) { measure(rows); }))
+      return;
     for (std::size_t other = 0; other < texts_.size(); ++other) {  // alone first, then in pairs
       const std::size_t with = other == 0 ? first : other - 1 < first ? other - 1 : other;
       present.assign(texts_.size(), false);
@@ -190,27 +191,6 @@ class BatchRuns {
       break;
     }
     report_.note(difference->message, difference->near_tie);
-  }
-  /// Runs `run()` and counts its picks. Returns a failure other than a pick that differs.
-  template <class Run>
-  std::optional<Difference> counted(PickCounts& counts, const Run& run) {
-    counts_ = &counts;
-    auto failure = run();
-    counts_ = nullptr;
-    return failure;
-  }
-  /// True if the engine's dependence on row counts explains a difference: in the same run, hardly more picks differ
-  /// than for each sequence alone, in passes of as many rows without a draft.
-  template <class Again>
-  [[nodiscard]] bool excused(const Difference& difference, const Again& again) {
-    PickCounts drafted;
-    if (!difference.is_pick || counted(drafted, again)) return false;
-    for (const auto& [rows, unused] : drafted.by_rows())
-      if (measured_.insert(rows).second) measure(rows);
-    if (!effect_.explains(drafted)) return false;
-    show_effect();
-    report_.excuse(RowEffect::excuse(drafted, report_.findings[effect_finding_].what));
-    return true;
   }
   /// Compares picks of each sequence in passes of `rows` of its tokens, alone and without a draft.
   void measure(std::size_t rows) {
@@ -228,16 +208,9 @@ class BatchRuns {
             difference = Difference{differs(s, p, *token) + "a pass of " + std::to_string(rows) +
                                         " tokens of the sequence alone, without a draft",
                                     near_tie(server, 0, 0), true};
-          effect_.plain.add(rows, 1, difference);
+          effect_.plain().add(rows, 1, difference);
         }
       }
-  }
-  /// Shows what passes without a draft have shown in their finding.
-  void show_effect() {
-    Report::Finding& shown = report_.findings[effect_finding_];
-    shown.verdict = effect_.plain.first()->near_tie ? Verdict::near_tie : Verdict::wrong;
-    shown.near_ties = shown.verdict == Verdict::near_tie ? effect_.plain.sum().differed : 0;
-    shown.message = effect_.text();
   }
   [[nodiscard]] std::string differs(std::size_t s, std::size_t p, Token got) const {
     return "token " + std::to_string(p) + " of sequence " + std::to_string(s) + " is " + std::to_string(got) +
@@ -317,15 +290,15 @@ class BatchRuns {
         const auto got = static_cast<Token>((*picks)[k][rows[d]]);
         const std::size_t p = run.decoded[s] + d;
         ++checks;
-        if (counts_ != nullptr && got == texts_[s][p]) counts_->add(total, 1, {});
+        if (effect_.counts() != nullptr && got == texts_[s][p]) effect_.counts()->add(total, 1, {});
         if (got == texts_[s][p]) continue;
         failed = s;
         difference = Difference{
             differs(s, p, got) + "picks[" + std::to_string(k) + "][" + std::to_string(rows[d]) + "] of " + trace,
             near_tie(run.server, k, rows[d]), true};
       }
-      if (difference && counts_ == nullptr) return difference;
-      if (difference) counts_->add(total, 1, difference);
+      if (difference && effect_.counts() == nullptr) return difference;
+      if (difference) effect_.counts()->add(total, 1, difference);
       if constexpr (can_leave)
         if (part.leaves) run.server.leave(s);
       if (part.leaves) run.decoded[s] = check_.tokens;
@@ -360,9 +333,6 @@ class BatchRuns {
   std::vector<ProbeText> texts_;
   Report report_;
   RowEffect effect_;
-  std::size_t effect_finding_ = 0;  // index of the finding without drafts, which shows the effect
-  std::set<std::size_t> measured_;  // row counts that measure() has compared
-  PickCounts* counts_ = nullptr;    // while it is set, picks are counted there, and those that differ end no run
 };
 
 }  // namespace detail

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -112,13 +111,13 @@ class VerifierRuns {
   void compare_row_counts() {
     constexpr std::size_t real = 64;
     begin("V1-V2", "passes without a draft, with other numbers of rows");
-    effect_finding_ = report_.findings.size() - 1;
+    effect_.show_in_last_of(report_);
     if (check_.sampled || ConstrainedVerifier<Engine>)
       return skip("the state of a sampler or a grammar does not allow it");
     for (const std::size_t rows : row_counts())
       for (std::size_t offset = 0; offset < 2; ++offset) {
         Run run = start();
-        const auto failed = counted(effect_.plain, [&] {
+        const auto failed = effect_.counted(effect_.plain(), [&] {
           std::optional<Difference> failure;
           for (std::size_t p = 0; p < offset && !failure; ++p) failure = pass(run, {});
           for (; !failure && run.position + rows <= check_.tokens; failure = pass(run, {})) {
@@ -129,7 +128,7 @@ class VerifierRuns {
         });
         if (failed) return report_.note(failed->message);
       }
-    show_effect();
+    effect_.show(report_);
     if (finding().message.empty() && prompt_.size() < real)
       finding().message =
           "the prompt has " + std::to_string(prompt_.size()) +
@@ -141,7 +140,9 @@ class VerifierRuns {
   template <class Again>
   void judge(const Difference& difference, const Again& again) {
     const std::size_t checks = finding().checks;
-    if (difference.near_tie || !excused(difference, again)) report_.note(difference.message, difference.near_tie);
+    if (difference.near_tie ||
+        !effect_.excuses(report_, difference, again, [this](std::size_t rows) { measure(rows); }))
+      report_.note(difference.message, difference.near_tie);
     finding().checks = checks;
   }
   /// Runs once, with the steps that `choose(p)` returns, and with `flag` set in each of them. Position p begins at 0,
@@ -216,43 +217,14 @@ class VerifierRuns {
     std::erase_if(counts, [&](std::size_t rows) { return rows > std::min(can_.max_rows, check_.tokens); });
     return counts;
   }
-  /// Runs `run()` and counts its picks. Returns a failure other than a pick that differs.
-  template <class Go>
-  std::optional<Difference> counted(PickCounts& counts, const Go& run) {
-    counts_ = &counts;
-    auto failure = run();
-    counts_ = nullptr;
-    return failure;
-  }
-  /// True if the engine's dependence on row counts explains a difference: in the same run, hardly more picks differ
-  /// than in passes of as many rows without a draft.
-  template <class Again>
-  [[nodiscard]] bool excused(const Difference& difference, const Again& again) {
-    PickCounts drafted;
-    if (!difference.is_pick || counted(drafted, again)) return false;
-    for (const auto& [rows, unused] : drafted.by_rows())
-      if (measured_.insert(rows).second) measure(rows);
-    if (!effect_.explains(drafted)) return false;
-    show_effect();
-    report_.excuse(RowEffect::excuse(drafted, report_.findings[effect_finding_].what));
-    return true;
-  }
   /// Compares the picks of all positions in passes of `rows` pending tokens and no draft, each in a fresh engine.
   void measure(std::size_t rows) {
     if (ConstrainedVerifier<Engine> || rows > can_.max_rows) return;
     for (std::size_t p = 0; p < (check_.sampled ? 1 : check_.tokens); ++p) {
       if (rows > prompt_.size() + p) continue;
       Run run{make_(text_.until(p, rows - 1)), p, rows};
-      static_cast<void>(counted(effect_.plain, [&] { return pass(run, {}); }));
+      static_cast<void>(effect_.counted(effect_.plain(), [&] { return pass(run, {}); }));
     }
-  }
-  /// Shows what passes without a draft have shown in their finding.
-  void show_effect() {
-    if (!effect_.plain.first()) return;
-    Report::Finding& shown = report_.findings[effect_finding_];
-    shown.verdict = effect_.plain.first()->near_tie ? Verdict::near_tie : Verdict::wrong;
-    shown.near_ties = shown.verdict == Verdict::near_tie ? effect_.plain.sum().differed : 0;
-    shown.message = effect_.text();
   }
   [[nodiscard]] bool restores() const noexcept {
     return CheckpointVerifier<Engine> && can_.rollback == Rollback::snapshot;
@@ -343,8 +315,8 @@ class VerifierRuns {
     const std::size_t checks = finding().checks;
     auto difference = verify(run, pass);
     if (difference) difference->message += " in the last pass of: " + run.trace.text() + remark;
-    if (counts_ == nullptr || (difference && !difference->is_pick)) return difference;
-    counts_->add(pass.draft.batch.size(), finding().checks - checks, difference);
+    if (effect_.counts() == nullptr || (difference && !difference->is_pick)) return difference;
+    effect_.counts()->add(pass.draft.batch.size(), finding().checks - checks, difference);
     return {};
   }
   std::optional<Difference> verify(Run& run, const Pass& pass) {
@@ -494,9 +466,6 @@ class VerifierRuns {
   Report report_;
   std::vector<double> margins_;  // of the picks of plain decoding
   RowEffect effect_;
-  std::size_t effect_finding_ = 0;  // index of the finding of compare_row_counts()
-  std::set<std::size_t> measured_;  // row counts that measure() has compared
-  PickCounts* counts_ = nullptr;    // while it is set, picks are counted there, and those that differ end no run
   RankCounts ranks_;
   std::map<std::size_t, Token> first_;                 // first candidates of plain passes, by position
   std::map<std::size_t, std::vector<float>> weights_;  // distributions of plain passes, by position
