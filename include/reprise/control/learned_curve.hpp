@@ -130,10 +130,6 @@ class LearnedCurve {
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
     return rows >= 1 && rows <= most_rows && (rows == 1 || rows_[rows - 1].trusted);
   }
-  /// Returns the number of times from which the cost of a row count was learned, at most 64.
-  [[nodiscard]] std::uint32_t samples(std::size_t rows) const noexcept {
-    return rows >= 2 && rows <= most_rows ? rows_[rows - 1].count : 0;
-  }
   /// Returns the relative error that the cost of a row count may have, in 1/65,536. It is the usual error of a time,
   /// divided by the square root of the number of times. For row counts without times, this number counts as 1.
   [[nodiscard]] std::int64_t margin(std::size_t rows) const noexcept {
