@@ -150,6 +150,7 @@ reprise_add_layer_tests(
   batch
   batch_cost
   batch_follower_after
+  batch_follower_busy
   batch_follower_turns
   batched_loop
   packing

@@ -58,8 +58,8 @@ struct FollowedSlot {
 ///
 /// Pass times: the interval between two calls is the time of the pass between them, if no slot began, appended,
 /// removed or replaced tokens. If several calls come before their passes, pass no `now`: the intervals say nothing.
-/// Call ran() if a pass can hold other rows, such as those of a prompt: an interval counts only if the rows that ran
-/// are those that were planned.
+/// Call ran() if a pass can hold other rows, such as those of a prompt. Then an interval counts if the rows that ran
+/// are those that were planned, and slots may begin as long as another one goes on. So a busy server learns its costs.
 ///
 /// Nothing of the text of a request is left in its slot after another request has begun there. With an `after`, the
 /// caller says that none has begun. A slot drafts from its own text and from what its strategy reads. Other slots
@@ -254,16 +254,18 @@ class BatchFollower {
     }
     return {};
   }
-  /// Lets each slot read its ids. Returns true if passes alone can have run since the last call, in every slot.
+  /// Lets each slot read its ids. Returns true if passes alone can have run since the last call, in every slot. If the
+  /// engine reports the rows that ran, one slot is enough: it shows that the engine had work.
   bool follow(std::span<const FollowedSlot> slots) {
     for (std::size_t i = 0; i < size_; ++i) slots_[i].committed = 0, slots_[i].follows = false;
     bool alone = true;
+    bool any = false;
     const auto no_time = [](std::size_t) { return std::optional<std::chrono::nanoseconds>(); };
     for (const FollowedSlot& one : slots) {
       Slot& slot = slots_[one.slot];
       const auto seen = slot.sequence.follow(one.ids, one.after != 0, one.conversation, no_time);
       slot.follows = seen.has_value() && !slot.sequence.session().finished();
-      alone = alone && seen && seen->alone;
+      (seen && seen->alone ? any : alone) = seen && seen->alone;
       const auto late = std::exchange(slot.late, std::nullopt);
       if (seen && seen->repeated) {
         slot.committed = BatchPlanner::did_not_run;
@@ -276,7 +278,7 @@ class BatchFollower {
       if (late) planner_.learn_late(*late, slot.committed);
       planner_.correct(doubted);
     }
-    return alone;
+    return ran_ ? any : alone;
   }
   /// Tells the planner what the last pass committed.
   void learn(std::optional<std::chrono::nanoseconds> now, bool alone) {
