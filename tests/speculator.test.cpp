@@ -376,5 +376,56 @@ TEST(SpeculatorMemory, TakesAtMostEightyBytesATokenWhenTheirOriginsAlternate) {
   }
 }
 
+/// Returns the speedup over short dialogues about templated questions, each with a new speculator. The first tokens of
+/// an answer repeat a name, the rest are fresh words.
+double speed_of_short_answers(std::size_t shortest, std::size_t words, double slope) {
+  testing::SplitMix random{shortest + words};
+  const auto append = [&](std::vector<Token>& text, std::size_t count) {
+    for (; count > 0; --count) text.push_back(static_cast<Token>(100 + random.below(1300)));
+  };
+  std::vector<std::vector<Token>> names(12);
+  for (auto& name : names) append(name, 2);
+  const auto append_name = [&](std::vector<Token>& text) {
+    const auto& name = names[random.below(names.size())];
+    text.insert(text.end(), name.begin(), name.end());
+  };
+  double tokens = 0;
+  double spent = 0;
+  for (int dialogue = 0; dialogue < 300; ++dialogue) {
+    NgramDrafter<> drafter;
+    CostControl control({.curve = CostCurve::linear(slope)});
+    Session<NgramDrafter<>, CostControl> session(drafter, control);
+    for (int turn = 0; turn < 2; ++turn) {
+      std::vector<Token> prompt = {1, 2, 3};
+      append_name(prompt);
+      append(prompt, 6);
+      append_name(prompt);
+      for (const Token token : {4, 2, 5}) prompt.push_back(token);
+      std::vector<Token> answer;
+      append_name(answer);
+      append(answer, shortest + random.below(words));
+      answer.push_back(9);
+      if (!(turn == 0 ? session.begin(prompt) : session.append(prompt))) return 0;
+      const Limits limits{.max_tokens = answer.size()};
+      for (session.propose(limits); !session.finished(); session.propose(limits)) {
+        const auto pass = session.plan();
+        answer.resize(answer.size() + 64, 0);  // picks after the end
+        const TokenSpan coming = TokenSpan(answer).subspan(session.output().size());
+        if (!session.resolve(pass->ticket, testing::StreamPicks{coming, pass->depths})) return 0;
+        if (!session.commit(pass->ticket)) return 0;
+        spent += 1 + slope * static_cast<double>(pass->drafted);
+      }
+      tokens += static_cast<double>(session.output().size());
+    }
+  }
+  return tokens / spent;
+}
+
+TEST(Speculator, DoesNotLoseInShortAnswers) {
+  EXPECT_GE(speed_of_short_answers(8, 7, 0.02), 1);
+  EXPECT_GE(speed_of_short_answers(18, 15, 0.02), 0.998);
+  EXPECT_GE(speed_of_short_answers(50, 21, 0.02), 0.996);
+}
+
 }  // namespace
 }  // namespace reprise::speculator_test

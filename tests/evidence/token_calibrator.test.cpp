@@ -149,6 +149,41 @@ TEST(TokenCalibrator, TakesEvidenceWithoutVotes) {
   EXPECT_GT(weigh(TokenCalibrator(), occurrence(100), 100).probability, Probability::zero()) << "nothing against it";
 }
 
+TEST(TokenCalibrator, DoubtsMerelyFrequentTokensOfAShortTextUntilOneIsPicked) {
+  const TokenEvidence frequent = {.votes = 9'000, .strongest = 9'000, .count = 3};
+  const VoteWeight total = 2 * weight_one;
+  TokenCalibrator cold;
+  TokenCalibrator usual;
+  const auto doubt = [&](std::size_t tokens) {  // as a factor of the probability
+    cold.set_text(tokens);
+    EXPECT_EQ(weigh(cold, occurrence(9'000), total).probability, weigh(usual, occurrence(9'000), total).probability);
+    return static_cast<double>(weigh(usual, frequent, total).probability.raw()) /
+           static_cast<double>(weigh(cold, frequent, total).probability.raw());
+  };
+  EXPECT_GT(doubt(0), 5);
+  EXPECT_GT(doubt(80), 2);
+  EXPECT_LT(doubt(80), 3);
+  EXPECT_EQ(doubt(160), 1);
+  EXPECT_EQ(doubt(1 << 20), 1);
+
+  const auto learn = [&](const Lesson& lesson, bool picked) {
+    cold.learn(lesson, picked);
+    usual.learn(lesson, picked);
+  };
+  learn(weigh(cold, occurrence(9'000), total), true);
+  EXPECT_GT(doubt(0), 5) << "an occurrence predicted the token";
+  learn(weigh(cold, frequent, total, {.depth = 1}), true);
+  EXPECT_GT(doubt(0), 5) << "not after the anchor";
+  learn(weigh(cold, frequent, total), false);
+  EXPECT_GT(doubt(0), 5) << "not picked";
+  learn(weigh(cold, frequent, total), true);
+  EXPECT_EQ(doubt(0), 1);
+
+  TokenCalibrator carried(usual.state());
+  carried.set_text(0);
+  EXPECT_EQ(weigh(carried, frequent, total).probability, weigh(usual, frequent, total).probability) << "has lessons";
+}
+
 // --- Learning ---
 
 TEST(TokenCalibrator, ConvergesToTheRateOfTheSource) {

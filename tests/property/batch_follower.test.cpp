@@ -48,6 +48,7 @@ TEST(BatchFollowerProperty, RandomHistoriesMeetEveryEvent) {
   EXPECT_GT(all.cancelled, 1000U);
   EXPECT_GT(all.shared, 2000U);
   EXPECT_GT(all.timed, 500U);
+  EXPECT_GT(all.replaced, 100U);
   EXPECT_GT(all.assigned, 500U);
   EXPECT_GT(all.truncated, 100U);
   EXPECT_GT(all.edited, 100U);

@@ -33,6 +33,7 @@ struct BatchFollowerCoverage {
   std::size_t cancelled = 0;  ///< slots whose last pass no call shows
   std::size_t shared = 0;     ///< passes of two slots or more
   std::size_t timed = 0;
+  std::size_t replaced = 0;  // calls in which a slot has other tokens, but passes alone ran
   std::size_t assigned = 0;   ///< strategies
   std::size_t truncated = 0;  ///< in the same conversation
   std::size_t edited = 0;     ///< in the same conversation
@@ -166,6 +167,7 @@ class BatchFollowerWorld {
     now_ += 1000 + 50 * rows + choices_.below(100);
     if (choices_.chance(5)) now_ += 1'000'000;
     other_rows_ = choices_.chance(10) ? choices_.between(1, 20) : 0;
+    reports_ = other_rows_ > 0 || choices_.chance(30);
   }
 
   /// Tells the session of a slot what has happened: the same rules, written down once more.
@@ -210,12 +212,14 @@ class BatchFollowerWorld {
   /// Asks both for drafts, and compares.
   std::string compare() {
     std::vector<FollowedSlot> call;
-    bool alone = true;
+    bool all = true;
+    bool any = false;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
       if (!slot.present) continue;
       tell(slot);
-      alone = alone && slot.follows_alone;
+      all = all && slot.follows_alone;
+      any = any || slot.follows_alone;
       const std::size_t known = follower_.known(i, slot.ids);
       const bool same = known > 0 && slot.number == slot.followed_number;
       const std::size_t after = same && choices_.chance(50) ? known : 0;
@@ -225,8 +229,10 @@ class BatchFollowerWorld {
       call.push_back({i, TokenSpan(slot.ids).subspan(after), most, slot.number, after});
     }
     coverage_.shared += call.size() > 1 ? 1 : 0;
+    const bool alone = reports_ ? any : all;
+    coverage_.replaced += alone && !all ? 1 : 0;
     learn(alone);
-    if (other_rows_ > 0) follower_.ran(rows_ + other_rows_);
+    if (reports_) follower_.ran(rows_ + other_rows_);
     const auto drafts = follower_.draft(call, std::chrono::nanoseconds(now_));
     if (!drafts) return "the follower failed: " + std::string(drafts.error().message);
 
@@ -303,6 +309,7 @@ class BatchFollowerWorld {
   std::vector<std::size_t> last_;
   std::size_t rows_ = 0;
   std::size_t other_rows_ = 0;
+  bool reports_ = false;  // the rows that ran
   std::size_t before_ = 0;
   std::size_t now_ = 1'000'000;
   bool known_ = false;  // the last call may begin an interval

@@ -117,6 +117,7 @@ class NgramDrafter {
     vocabulary_ = std::min(options_.vocabulary, draft.budget().vocabulary);
     least_ = std::max(options_.min_path_probability, draft.budget().min_path_probability);
     least_share_ = (draft.chain() ? 3 : 1) * std::uint64_t{least_.raw()};
+    calibration_.set_text(context_.tokens().size());
     voters_.collect(context_);
     proposed_ = detail::grow_best_first(nodes_, draft,
                                         [this](NodeIndex at, Frontier& frontier) noexcept { expand(at, frontier); });

@@ -90,10 +90,20 @@ class TokenCalibrator {
   };
 
   /// Accepts any state: values outside the bounds of learning are clamped to these bounds.
-  explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept : state_(state) {
+  explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept
+      : state_(state), frequent_picked_(state.lessons != 0) {
     for_each_bias([](auto& bias) { adjust(bias, 0); }, state_);
     adjust(state_.slope, 0, slope_limit);
     state_.recent = std::min<std::uint32_t>(state_.recent, most_recent);
+  }
+
+  /// Sets the size of the text for weigh(). A new session doubts the merely frequent tokens of a text of fewer than 160
+  /// tokens until one of them is picked: short counts mean little.
+  constexpr void set_text(std::size_t tokens) noexcept {
+    constexpr LogOdds most = 2 * log_odds_one;  // for a factor of 7 in an empty text; see docs/decisions/0005
+    constexpr std::size_t long_text = 160;
+    const auto missing = static_cast<LogOdds>(long_text - std::min(tokens, long_text));
+    doubt_ = frequent_picked_ ? 0 : most * missing / static_cast<LogOdds>(long_text);
   }
 
   /// Returns the evidence that all candidates at one position share. `depth`: 0 directly after the anchor. `previous`:
@@ -119,7 +129,8 @@ class TokenCalibrator {
     const LogOdds vote = vote_of(evidence.votes, total);
     const LogOdds built_in = curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
                              occurrence_values[occurrence_class(evidence.occurrences)] +
-                             count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)];
+                             count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)] -
+                             (is_frequent(length, evidence.next) ? doubt_ : 0);
     const LogOdds learned = loaded(state_.by_length[length]) + source_bias(evidence.source, length) +
                             LogOddsScale::multiply(loaded(state_.slope), steepness(vote)) +
                             loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
@@ -143,6 +154,7 @@ class TokenCalibrator {
     const std::int32_t error =
         wanted - static_cast<std::int32_t>(rescaled<ProbabilityScale, ErrorScale>(sample.probability.raw()));
     const std::int32_t step = rescaled<StepScale, BiasScale>(error * rate);
+    if (picked && sample.depth == 0 && is_frequent(sample.length, sample.next)) frequent_picked_ = true;
     adjust(state_.all, step);
     adjust(state_.by_length[sample.length], step);
     if (sample.next.known())
@@ -236,6 +248,10 @@ class TokenCalibrator {
     return sum;
   }
 
+  /// Returns true if a token is a candidate only because it is frequent. `length`: agreement_class() of its evidence.
+  static constexpr bool is_frequent(std::size_t length, const NextTokenEvidence& next) noexcept {
+    return length == 0 && !next.known();
+  }
   static constexpr std::size_t magnitude(std::uint64_t count) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(count + 1)) - 1, 11);
   }
@@ -283,6 +299,8 @@ class TokenCalibrator {
   }
 
   CalibrationState state_;
+  LogOdds doubt_ = 0;     // see set_text()
+  bool frequent_picked_;  // a merely frequent token, after the anchor
 };
 
 }  // namespace reprise::detail
