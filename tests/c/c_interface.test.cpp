@@ -285,6 +285,64 @@ TEST_F(CInterfaceErrors, NothingIsDraftedAfterTheEndsOfAFollowerAndOfASlot) {
   EXPECT_GT(drafted(batch, 0, repeated).size(), 1U);
 }
 
+/// Returns the draft of a follower after `after` known tokens and `ids`.
+Tokens drafted_after(reprise_follower* follower, const Tokens& ids, std::size_t after, std::uint64_t conversation = 0) {
+  const reprise_token* draft = nullptr;
+  std::size_t count = 0;
+  EXPECT_EQ(reprise_follower_draft_after(follower, ids.data(), ids.size(), after, 9, 0, conversation, &draft, &count),
+            REPRISE_OK);
+  return {draft, draft + count};
+}
+
+TEST_F(CInterfaceErrors, AFollowerReadsNewTokensAlone) {
+  reprise_follower* all = nullptr;
+  ASSERT_EQ(reprise_follower_create(nullptr, &all, nullptr), REPRISE_OK);
+  Tokens ids = repeating();
+  EXPECT_EQ(drafted_after(follower, ids, 0, 7), drafted_after(all, ids, 0, 7));
+  // The second call repeats the first one, and the third has tokens that nobody drafted.
+  for (const Tokens& more : {Tokens{4, 5, 6}, Tokens{}, Tokens{1, 9, 4, 5}, Tokens{6, 1, 2}}) {
+    const std::size_t before = ids.size();
+    ids.insert(ids.end(), more.begin(), more.end());
+    const Tokens draft = drafted_after(follower, more, before, 7);
+    EXPECT_EQ(draft, drafted_after(all, ids, 0, 7));
+    EXPECT_FALSE(draft.empty());
+  }
+  // After a truncation, which needs all ids, the number of known tokens is that of the shorter text.
+  ids.resize(40);
+  EXPECT_EQ(drafted_after(follower, ids, 0, 7), drafted_after(all, ids, 0, 7));
+  ids.insert(ids.end(), {5, 6});
+  EXPECT_EQ(drafted_after(follower, {5, 6}, 40, 7), drafted_after(all, ids, 0, 7));
+  reprise_follower_destroy(all);
+}
+
+TEST_F(CInterfaceErrors, AWrongNumberOfKnownTokensChangesNothing) {
+  const Tokens ids = repeating();
+  const Tokens more = {4};
+  const auto refused = [&](std::size_t after, std::uint64_t conversation) {
+    const reprise_token* draft = text.data();
+    std::size_t count = 7;
+    EXPECT_EQ(reprise_follower_draft_after(follower, more.data(), 1, after, 9, 0, conversation, &draft, &count),
+              REPRISE_INVALID_ARGUMENT);
+    EXPECT_TRUE(draft == nullptr && count == 0);
+    return reprise_follower_error(follower);
+  };
+  EXPECT_EQ(refused(1, 7)->limit, 0U) << "no sequence has begun";
+  static_cast<void>(drafted_after(follower, ids, 0, 7));
+  for (const std::size_t wrong : {std::size_t{1}, ids.size() - 1, ids.size() + 1, REPRISE_UNLIMITED}) {
+    EXPECT_EQ(refused(wrong, 7)->value, wrong);
+    EXPECT_EQ(reprise_follower_error(follower)->limit, ids.size());
+  }
+  refused(ids.size(), 8);
+  refused(ids.size(), 0);
+  EXPECT_EQ(drafted_after(follower, more, ids.size(), 7).front(), 5);
+  std::string counts(4096, 0);
+  std::size_t needed = 0;
+  ASSERT_EQ(reprise_follower_statistics(follower, counts.data(), counts.size(), &needed), REPRISE_OK);
+  EXPECT_NE(counts.find("\"accepted\": 1,"), std::string::npos) << "the refused calls have not voided the draft";
+  ASSERT_EQ(reprise_follower_forget(follower), REPRISE_OK);
+  refused(ids.size() + 1, 7);
+}
+
 TEST_F(CInterfaceErrors, PlaceholdersOutsideTheVocabularyAreNotDrafted) {
   const Tokens images = {1, 2, 70, 70, 1, 2, -1, 1, 2};
   for (const std::size_t vocabulary : {std::size_t{0}, std::size_t{70}}) {
@@ -466,6 +524,7 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
       reprise_history_save(nullptr, 1, nullptr, 0, &needed),
       reprise_history_load(nullptr, 1, nullptr, 0),
       reprise_follower_draft(nullptr, text.data(), 4, 9, 0, 0, &draft, &drafted),
+      reprise_follower_draft_after(nullptr, text.data(), 4, 0, 9, 0, 0, &draft, &drafted),
       reprise_follower_forget(nullptr),
       reprise_follower_verified(nullptr, 0),
       reprise_follower_stop_at(nullptr, text.data(), 1),
@@ -522,6 +581,8 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullResult) {
       reprise_follower_create(nullptr, nullptr, nullptr),
       reprise_follower_draft(follower, text.data(), 4, 9, 0, 0, nullptr, &number),
       reprise_follower_draft(follower, text.data(), 4, 9, 0, 0, &draft, nullptr),
+      reprise_follower_draft_after(follower, text.data(), 4, 0, 9, 0, 0, nullptr, &number),
+      reprise_follower_draft_after(follower, text.data(), 4, 0, 9, 0, 0, &draft, nullptr),
       reprise_follower_statistics(follower, nullptr, 0, nullptr),
       reprise_follower_save_costs(follower, "engine", nullptr, 0, nullptr),
       reprise_batch_create(nullptr, 2, nullptr, nullptr),

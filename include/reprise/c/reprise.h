@@ -191,6 +191,14 @@ REPRISE_API void reprise_follower_destroy(reprise_follower* follower);
 REPRISE_API reprise_status reprise_follower_draft(reprise_follower* follower, const reprise_token* ids, size_t count,
                                                   size_t most, int64_t now_ns, uint64_t conversation,
                                                   const reprise_token** draft, size_t* drafted);
+/* Like reprise_follower_draft(), but reads new tokens only. `after`: the number of tokens that the engine had committed
+ * at the last call without an error. Their sequence goes on, and `ids` are the tokens after them, possibly none. 0:
+ * `ids` are all. REPRISE_INVALID_ARGUMENT: among others, a wrong `after`, also if the conversation is another one or
+ * after reprise_follower_forget(); nothing changes. */
+REPRISE_API reprise_status reprise_follower_draft_after(reprise_follower* follower, const reprise_token* ids,
+                                                        size_t count, size_t after, size_t most, int64_t now_ns,
+                                                        uint64_t conversation, const reprise_token** draft,
+                                                        size_t* drafted);
 /* Reports that the engine has run only the first `drafted` tokens of the last draft. Call it before the next draft.
  * Without it, the tokens that did not run count as rejected. */
 REPRISE_API reprise_status reprise_follower_verified(reprise_follower* follower, size_t drafted);

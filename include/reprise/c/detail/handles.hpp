@@ -285,12 +285,12 @@ struct GivenOptions {
 // Followers
 
 [[nodiscard]] inline Result<TokenSpan> draft(reprise_follower& handle, const reprise_token* ids, std::size_t count,
-                                             std::size_t most, std::int64_t now_ns,
+                                             std::size_t after, std::size_t most, std::int64_t now_ns,
                                              std::uint64_t conversation) noexcept {
   const auto tokens = array_of(ids, count);
   if (!tokens) return tokens.error();
   if (now_ns < 0) return refused("now_ns is negative: pass 0 if the time is unknown");
-  return handle.follower.draft(*tokens, most, time_of(now_ns), number_of(conversation));
+  return handle.follower.draft(*tokens, most, time_of(now_ns), number_of(conversation), after);
 }
 
 /// Copies the tokens that end a generation to `kept`, and returns limits with them.
