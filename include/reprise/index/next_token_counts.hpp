@@ -19,11 +19,11 @@ namespace reprise::inline v0 {
 
 struct NextTokenOptions {
   /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
-  /// allocates later. Values above 256 GiB have no effect.
+  /// allocates later. make() refuses more than 256 GiB.
   std::size_t max_bytes = std::size_t{4} << 20;
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is counted
   /// Tokens greater than or equal to this value are not counted, and neither are negative tokens. A snapshot that
-  /// contains such a token is refused. Values above 2^31 - 1 have no effect.
+  /// contains such a token is refused. make() refuses more than 2^31 - 1.
   std::uint32_t vocabulary = detail::NextTokenWord::most_tokens;
   friend bool operator==(const NextTokenOptions&, const NextTokenOptions&) = default;
 };
@@ -103,8 +103,12 @@ class NextTokenCounts {
   NextTokenCounts() noexcept = default;
 
   /// Allocates the memory and returns an empty table. Errors: out_of_memory; size_out_of_range if max_bytes is too
-  /// small for one line (`limit`: the bytes needed).
+  /// small for one line (`limit`: the bytes needed), or if max_bytes or vocabulary is above its limit.
   static Result<NextTokenCounts> make(const NextTokenOptions& options = {}) noexcept {
+    if (options.vocabulary > detail::NextTokenWord::most_tokens)
+      return Error{ErrorCode::size_out_of_range,
+                   "NextTokenOptions::vocabulary is above the limit: pass at most 2^31 - 1", options.vocabulary,
+                   detail::NextTokenWord::most_tokens};
     auto lines = detail::ContextLines::make(options.max_bytes, options.key);
     if (!lines) return lines.error();
     return NextTokenCounts(options, *std::move(lines), 0);
@@ -194,8 +198,7 @@ class NextTokenCounts {
       : options_(options), lines_(std::move(lines)), evictions_(evictions) {}
 
   [[nodiscard]] bool knows(Token token) const noexcept {
-    return lines() != 0 &&
-           static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, detail::NextTokenWord::most_tokens);
+    return lines() != 0 && static_cast<std::uint32_t>(token) < options_.vocabulary;
   }
   [[nodiscard]] NextTokens read(Place place) const noexcept {
     if (lines() == 0) return {};
