@@ -8,6 +8,7 @@
 #include <span>
 
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
@@ -140,7 +141,7 @@ class LookaheadDrafter {
 
   /// Returns 1, for the target's first choice. See TopKLearner.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept { return 1; }
-  [[nodiscard]] const LookaheadOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const LookaheadOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   /// Returns the estimated worth of an auxiliary row, in accepted tokens.
   [[nodiscard]] Probability worth() const noexcept {
     // The prior is equivalent to 64 rows, each worth an eighth of a token.

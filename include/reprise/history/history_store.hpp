@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reprise/core/datastore.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/indexed_segments.hpp"
@@ -158,7 +159,7 @@ class BasicHistoryStore {
     return text_.use_count(slot).load(std::memory_order_relaxed);
   }
 
-  [[nodiscard]] const HistoryOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const HistoryOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return text_.count() == 0 ? 0 : Text::bytes_for(text_.count());
   }
@@ -167,7 +168,7 @@ class BasicHistoryStore {
 
   // For the writer, or for any thread while nobody writes.
 
-  [[nodiscard]] const Counts& counts() const noexcept { return text_.counts(); }
+  [[nodiscard]] const Counts& counts() const noexcept REPRISE_LIFETIMEBOUND { return text_.counts(); }
 
   /// Calls visit(HistoryRun) for all stored runs, in the eviction order of their first segments: oldest first, except
   /// text that got a second chance. The last tokens of a sequence that has not ended may be missing.

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
@@ -79,7 +80,9 @@ class NextTokenCounts {
       for (const NextToken& next : tokens) total_ += next.count;
     }
 
-    [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept { return std::span(list_).first(size_); }
+    [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept REPRISE_LIFETIMEBOUND {
+      return std::span(list_).first(size_);
+    }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
     [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
     /// Returns the number of counted occurrences of the context: the sum of the listed counts, and the occurrences with
@@ -134,7 +137,7 @@ class NextTokenCounts {
   void prefetch(Token last) const noexcept { lines_.prefetch(lines_.place_of(last)); }
   void prefetch(Token before_last, Token last) const noexcept { lines_.prefetch(lines_.place_of(before_last, last)); }
 
-  [[nodiscard]] const NextTokenOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const NextTokenOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * line_bytes; }
   [[nodiscard]] std::size_t lines() const noexcept { return lines_.lines(); }
   /// Returns the contents of a line, for snapshots and tests. Requires line < lines().

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
@@ -123,7 +124,7 @@ class RankedRows {
   void prefetch(Token last) const noexcept { lines_.prefetch(lines_.place_of(last)); }
   void prefetch(Token before_last, Token last) const noexcept { lines_.prefetch(lines_.place_of(before_last, last)); }
 
-  [[nodiscard]] const RankedRowsOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const RankedRowsOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * line_bytes; }
   [[nodiscard]] std::size_t lines() const noexcept { return lines_.lines(); }
   /// Returns the contents of a line, for snapshots and tests. Requires line < lines().
