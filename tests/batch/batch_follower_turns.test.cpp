@@ -26,7 +26,7 @@ constexpr std::size_t slots = 8;
 /// Token `at` of the text of a slot. It has a period of 400 with a few other tokens, so most drafts are long and right.
 Token token_of(std::size_t slot, std::size_t at) {
   const std::size_t place = at % 400;
-  std::uint32_t hash = static_cast<std::uint32_t>(place * 2654435761U + slot * 97U);
+  auto hash = static_cast<std::uint32_t>(place * 2654435761U + slot * 97U);
   if (at >= 400 && at % 61 == 0) hash += static_cast<std::uint32_t>(at / 61) * 7919U;
   return static_cast<Token>((hash >> 8) % 5000);
 }

@@ -128,7 +128,7 @@ Tokens drafted_from(const reprise_history* history, const Tokens& ids) {
   const reprise_token* draft = nullptr;
   std::size_t count = 0;
   EXPECT_EQ(reprise_follower_draft(made, ids.data(), ids.size(), 16, 0, 0, &draft, &count), REPRISE_OK);
-  const Tokens copy(draft, draft + count);
+  Tokens copy(draft, draft + count);
   reprise_follower_destroy(made);
   return copy;
 }
