@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import BELOW, address, has_outside, whole
+from ._arrays import BELOW, Tokens, address, has_outside, stops, whole
 from ._batch import BatchDrafter
 from ._library import Slot
+from ._options import LONGEST
 
 if TYPE_CHECKING:
     from ._options import Options
@@ -27,18 +28,26 @@ class Proposer:
     follows a text: a row has the slot whose tokens its text begins with. Rows may take turns: a slot keeps its text
     while no row has it, until all slots are in use and it is the least recently used one. Then a row with a new text
     gets it, where nothing of the text before is left. A row with ids that are no tokens, such as -1, drafts nothing.
+
+    Nothing is drafted after an EOS token of the model. vLLM does not pass on the parameters of a request: those with
+    `ignore_eos` or `min_tokens` have shorter drafts there, and their `stop_token_ids` and `max_tokens` are not known.
     """
 
     #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens.
     options: ClassVar[Options] = {}
+    #: The tokens that end a generation; None: those of the model's configuration and generation_config.json.
+    eos: ClassVar[Any] = None
 
     def __init__(self, vllm_config: Any) -> None:
         most = vllm_config.speculative_config.num_speculative_tokens
-        self.most = whole(most, "num_speculative_tokens", most=64)
+        self.most = whole(most, "num_speculative_tokens", most=LONGEST)
         self.max_length = int(vllm_config.model_config.max_model_len)
         scheduler = getattr(vllm_config, "scheduler_config", None)
         options: Options = {"max_draft": self.most, **self.options}
         self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **options)
+        eos = _eos(vllm_config.model_config, self.drafter._below) if self.eos is None else self.eos
+        for slot in range(self.drafter.slots):
+            self.drafter.stop_at(slot, eos)
         self._free = list(range(self.drafter.slots))
         self._ends: dict[int, tuple[int, bytes]] = {}  # how the text of each slot ends, in order of their last use
         self._slots: dict[tuple[int, bytes], list[int]] = {}  # the slots by these ends
@@ -149,6 +158,14 @@ class _Row:
         self.number, self.length, self.before = number, length, before  # tokens now, and before the pass
         self.slot = -1  # none
         self.known = 0  # tokens that the slot knows
+
+
+def _eos(model: Any, below: int) -> Tokens:
+    """Returns the tokens that end generations by the files of the model. vLLM asks its tokenizer, which has the same."""
+    configs = [getattr(model, name, None) for name in ("hf_config", "hf_text_config")]
+    found = [getattr(config, "eos_token_id", None) for config in configs]
+    found.append(getattr(model, "try_get_generation_config", dict)().get("eos_token_id"))
+    return stops(np.hstack([ids for ids in found if ids is not None] or [[]]), below)
 
 
 def _table(ids: Any) -> npt.NDArray[np.int32]:

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import reprise
 import reprise.vllm
-from support import next_token, plain, prompt
+from support import after, next_token, plain, prompt
 
 MAX_LENGTH = 320
 
 
-def config(most: int = 16, rows: int = 8) -> Any:
+def config(most: int = 16, rows: int = 8, **model: Any) -> Any:
     return types.SimpleNamespace(
         scheduler_config=types.SimpleNamespace(max_num_seqs=rows),
         speculative_config=types.SimpleNamespace(num_speculative_tokens=most),
-        model_config=types.SimpleNamespace(max_model_len=MAX_LENGTH),
+        model_config=types.SimpleNamespace(max_model_len=MAX_LENGTH, **model),
     )
 
 
@@ -115,6 +115,44 @@ class Proposers(unittest.TestCase):
             runner.run(request)
             self.assertEqual(request.output, plain(prompt(seed), 150))
             self.assertLess(runner.passes, 75)
+
+    def test_nothing_is_drafted_after_an_end(self) -> None:
+        """The engine ignores the end here, and gets the same text."""
+        end = plain(prompt(1), 40)[-1]
+
+        def run(proposer: Any) -> list[list[int]]:
+            runner = Runner(proposer)
+            requests = [Request(prompt(seed), 120) for seed in (1, 2, 1)]
+            runner.run(*requests)
+            runner.run(Request(prompt(1), 120), Request(prompt(3), 120))  # in slots that are given away
+            self.assertEqual([each.output for each in requests], [plain(prompt(seed), 120) for seed in (1, 2, 1)])
+            return [draft for drafts in runner.drafts for draft in drafts]
+
+        class Told(Proposer):
+            eos: Any = (60, end)
+
+        class NotTold(Proposer):
+            eos: Any = ()
+
+        files = types.SimpleNamespace(eos_token_id=end)
+        self.assertGreater(after(run(Proposer(config(rows=3))), end), 20)
+        self.assertGreater(after(run(NotTold(config(rows=3, hf_config=files))), end), 20)
+        for proposer in (
+            Told(config(rows=3)),
+            Proposer(config(rows=3, hf_config=files)),
+            Proposer(config(rows=3, hf_config=types.SimpleNamespace(), hf_text_config=files)),
+            Proposer(config(rows=3, hf_config=types.SimpleNamespace(eos_token_id=[-1, 60, end]))),
+            Proposer(
+                config(
+                    rows=3,
+                    hf_config=types.SimpleNamespace(eos_token_id=60),
+                    try_get_generation_config=lambda: {"eos_token_id": [60, end]},
+                )
+            ),
+        ):
+            drafts = run(proposer)
+            self.assertEqual(after(drafts, end), 0)
+            self.assertTrue(any(draft[-1:] == [end] for draft in drafts))
 
     def test_rows_that_change_owners(self) -> None:
         for chunk in (1000, 16):  # whole prompts, and parts of them with empty `sampled`
