@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,9 +87,6 @@ TEST_F(CInterfaceErrors, StayUntilTheNextOne) {
 }
 
 TEST_F(CInterfaceErrors, OfHistories) {
-  const Tokens unknown = {1, 100};
-  EXPECT_EQ(reprise_history_add(history, 1, unknown.data(), 2, 0, 0), REPRISE_TOKEN_OUT_OF_RANGE);
-  EXPECT_EQ(reprise_history_error(history)->value, 100U);
   EXPECT_EQ(reprise_history_add(history, 1, text.data(), 4, 5, 0), REPRISE_SIZE_OUT_OF_RANGE);
   std::size_t needed = 0;
   EXPECT_EQ(reprise_history_save(history, 7, nullptr, 0, &needed), REPRISE_OUT_OF_ROOM);
@@ -104,6 +102,62 @@ TEST_F(CInterfaceErrors, OfHistories) {
   EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(error.status, REPRISE_SIZE_OUT_OF_RANGE);
+}
+
+/// Returns the draft of a new follower with a history.
+Tokens drafted_from(const reprise_history* history, const Tokens& ids) {
+  auto options = sized<reprise_options>();
+  options.history = history;
+  options.vocabulary = 100;
+  reprise_follower* made = nullptr;
+  EXPECT_EQ(reprise_follower_create(&options, &made, nullptr), REPRISE_OK);
+  const reprise_token* draft = nullptr;
+  std::size_t count = 0;
+  EXPECT_EQ(reprise_follower_draft(made, ids.data(), ids.size(), 16, 0, 0, &draft, &count), REPRISE_OK);
+  const Tokens copy(draft, draft + count);
+  reprise_follower_destroy(made);
+  return copy;
+}
+
+// tests/extras/placeholders.test.cpp has the same rules for the drafters in C++.
+TEST_F(CInterfaceErrors, PlaceholdersAreNeitherStoredNorMatchedInHistories) {
+  // Pieces of text, and what is between them in three histories: -1 alone, ids that differ, and nothing, because each
+  // piece is a sequence of its own.
+  const std::vector<Tokens> pieces = {
+      {1, 2, 3, 4, 5, 6, 7, 8, 9}, {50, 51, 52}, {20, 21, 22, 23, 24, 25, 26, 27, 28, 29}};
+  std::array<reprise_history*, 3> made{};
+  for (std::size_t kind = 0; kind < made.size(); ++kind) {
+    auto options = sized<reprise_history_options>();
+    options.max_bytes = 10'000;
+    options.next_token_bytes = 4'000;
+    options.vocabulary = 100;
+    ASSERT_EQ(reprise_history_create(&options, &made[kind], nullptr), REPRISE_OK);
+    Tokens whole = {-1};
+    reprise_token other = -3;
+    for (const Tokens& piece : pieces) {
+      if (kind == 2) {
+        ASSERT_EQ(reprise_history_add(made[kind], 1, piece.data(), piece.size(), 0, 0), REPRISE_OK);
+      }
+      whole.insert(whole.end(), piece.begin(), piece.end());
+      for (int i = 0; i < 3; ++i) whole.push_back(kind == 0 ? -1 : i == 0 ? other-- : 100 - other--);
+    }
+    if (kind != 2) {
+      ASSERT_EQ(reprise_history_add(made[kind], 1, whole.data(), whole.size(), 5, 0), REPRISE_OK);
+    }
+  }
+  std::size_t drafted = 0;
+  for (const Tokens& ids : {Tokens{1, 2, 3}, Tokens{1, 2, -1, 3, 4}, Tokens{6, 7, 8, 9}, Tokens{8, 9, -1, -1, -1},
+                            Tokens{50, 51}, Tokens{51, 52, -1}, Tokens{-1, -1, -1}, Tokens{21, 22}, Tokens{28, 29}}) {
+    const Tokens draft = drafted_from(made[0], ids);
+    EXPECT_TRUE(std::all_of(draft.begin(), draft.end(), [](reprise_token one) { return one >= 0 && one < 100; }));
+    EXPECT_EQ(draft, drafted_from(made[1], ids));
+    EXPECT_EQ(draft, drafted_from(made[2], ids)) << "a match continues across a placeholder";
+    drafted += draft.size();
+  }
+  EXPECT_GT(drafted, 5U);
+  const Tokens alone = {-1, 100, std::numeric_limits<reprise_token>::min(), std::numeric_limits<reprise_token>::max()};
+  EXPECT_EQ(reprise_history_add(made[0], 2, alone.data(), alone.size(), 0, 0), REPRISE_OK) << "placeholders alone";
+  for (reprise_history* one : made) reprise_history_destroy(one);
 }
 
 /// Returns a snapshot of a history.
@@ -283,6 +337,64 @@ TEST_F(CInterfaceErrors, NothingIsDraftedAfterTheEndsOfAFollowerAndOfASlot) {
   ASSERT_EQ(reprise_batch_stop_at(batch, 1, ends.data(), 1), REPRISE_OK);
   EXPECT_EQ(drafted(batch, 1, repeated), (Tokens{4}));
   EXPECT_GT(drafted(batch, 0, repeated).size(), 1U);
+}
+
+/// Returns the draft of a follower after `after` known tokens and `ids`.
+Tokens drafted_after(reprise_follower* follower, const Tokens& ids, std::size_t after, std::uint64_t conversation = 0) {
+  const reprise_token* draft = nullptr;
+  std::size_t count = 0;
+  EXPECT_EQ(reprise_follower_draft_after(follower, ids.data(), ids.size(), after, 9, 0, conversation, &draft, &count),
+            REPRISE_OK);
+  return {draft, draft + count};
+}
+
+TEST_F(CInterfaceErrors, AFollowerReadsNewTokensAlone) {
+  reprise_follower* all = nullptr;
+  ASSERT_EQ(reprise_follower_create(nullptr, &all, nullptr), REPRISE_OK);
+  Tokens ids = repeating();
+  EXPECT_EQ(drafted_after(follower, ids, 0, 7), drafted_after(all, ids, 0, 7));
+  // The second call repeats the first one, and the third has tokens that nobody drafted.
+  for (const Tokens& more : {Tokens{4, 5, 6}, Tokens{}, Tokens{1, 9, 4, 5}, Tokens{6, 1, 2}}) {
+    const std::size_t before = ids.size();
+    ids.insert(ids.end(), more.begin(), more.end());
+    const Tokens draft = drafted_after(follower, more, before, 7);
+    EXPECT_EQ(draft, drafted_after(all, ids, 0, 7));
+    EXPECT_FALSE(draft.empty());
+  }
+  // After a truncation, which needs all ids, the number of known tokens is that of the shorter text.
+  ids.resize(40);
+  EXPECT_EQ(drafted_after(follower, ids, 0, 7), drafted_after(all, ids, 0, 7));
+  ids.insert(ids.end(), {5, 6});
+  EXPECT_EQ(drafted_after(follower, {5, 6}, 40, 7), drafted_after(all, ids, 0, 7));
+  reprise_follower_destroy(all);
+}
+
+TEST_F(CInterfaceErrors, AWrongNumberOfKnownTokensChangesNothing) {
+  const Tokens ids = repeating();
+  const Tokens more = {4};
+  const auto refused = [&](std::size_t after, std::uint64_t conversation) {
+    const reprise_token* draft = text.data();
+    std::size_t count = 7;
+    EXPECT_EQ(reprise_follower_draft_after(follower, more.data(), 1, after, 9, 0, conversation, &draft, &count),
+              REPRISE_INVALID_ARGUMENT);
+    EXPECT_TRUE(draft == nullptr && count == 0);
+    return reprise_follower_error(follower);
+  };
+  EXPECT_EQ(refused(1, 7)->limit, 0U) << "no sequence has begun";
+  static_cast<void>(drafted_after(follower, ids, 0, 7));
+  for (const std::size_t wrong : {std::size_t{1}, ids.size() - 1, ids.size() + 1, REPRISE_UNLIMITED}) {
+    EXPECT_EQ(refused(wrong, 7)->value, wrong);
+    EXPECT_EQ(reprise_follower_error(follower)->limit, ids.size());
+  }
+  refused(ids.size(), 8);
+  refused(ids.size(), 0);
+  EXPECT_EQ(drafted_after(follower, more, ids.size(), 7).front(), 5);
+  std::string counts(4096, 0);
+  std::size_t needed = 0;
+  ASSERT_EQ(reprise_follower_statistics(follower, counts.data(), counts.size(), &needed), REPRISE_OK);
+  EXPECT_NE(counts.find("\"accepted\": 1,"), std::string::npos) << "the refused calls have not voided the draft";
+  ASSERT_EQ(reprise_follower_forget(follower), REPRISE_OK);
+  refused(ids.size() + 1, 7);
 }
 
 TEST_F(CInterfaceErrors, PlaceholdersOutsideTheVocabularyAreNotDrafted) {
@@ -466,6 +578,7 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
       reprise_history_save(nullptr, 1, nullptr, 0, &needed),
       reprise_history_load(nullptr, 1, nullptr, 0),
       reprise_follower_draft(nullptr, text.data(), 4, 9, 0, 0, &draft, &drafted),
+      reprise_follower_draft_after(nullptr, text.data(), 4, 0, 9, 0, 0, &draft, &drafted),
       reprise_follower_forget(nullptr),
       reprise_follower_verified(nullptr, 0),
       reprise_follower_stop_at(nullptr, text.data(), 1),
@@ -522,6 +635,8 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullResult) {
       reprise_follower_create(nullptr, nullptr, nullptr),
       reprise_follower_draft(follower, text.data(), 4, 9, 0, 0, nullptr, &number),
       reprise_follower_draft(follower, text.data(), 4, 9, 0, 0, &draft, nullptr),
+      reprise_follower_draft_after(follower, text.data(), 4, 0, 9, 0, 0, nullptr, &number),
+      reprise_follower_draft_after(follower, text.data(), 4, 0, 9, 0, 0, &draft, nullptr),
       reprise_follower_statistics(follower, nullptr, 0, nullptr),
       reprise_follower_save_costs(follower, "engine", nullptr, 0, nullptr),
       reprise_batch_create(nullptr, 2, nullptr, nullptr),

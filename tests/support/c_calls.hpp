@@ -191,8 +191,10 @@ class CCallsRun {
   }
   void draft(CFollowerPair& pair) {
     edit(text_);
-    const Tokens& text = text_.ids;
-    const reprise_token* draft = text.data();
+    const Tokens& all = text_.ids;
+    const std::size_t after = after_of(all, pair.cpp.context());
+    const TokenSpan text = TokenSpan(all).subspan(after);
+    const reprise_token* draft = all.data();
     std::size_t drafted = 7;
     const std::size_t most = number(20);
     now_ += static_cast<std::int64_t>(choices_.below(3'000'000));
@@ -200,9 +202,12 @@ class CCallsRun {
     const std::uint64_t conversation = conversations_ ? 1 + choices_.below(12) / 11 : 0;
     const auto wanted =
         pair.cpp.draft(text, most, now == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(now)),
-                       conversation == 0 ? std::nullopt : std::optional(conversation));
+                       conversation == 0 ? std::nullopt : std::optional(conversation), after);
     const auto status =
-        reprise_follower_draft(pair.handle, text.data(), text.size(), most, now, conversation, &draft, &drafted);
+        after == 0 && one_in(2)
+            ? reprise_follower_draft(pair.handle, text.data(), text.size(), most, now, conversation, &draft, &drafted)
+            : reprise_follower_draft_after(pair.handle, text.data(), text.size(), after, most, now, conversation,
+                                           &draft, &drafted);
     expect("follower_draft", status, status_of(wanted), reprise_follower_error(pair.handle));
     const TokenSpan tokens = wanted ? *wanted : TokenSpan();
     expect("follower_draft", wanted.has_value() || draft == nullptr);
@@ -210,6 +215,12 @@ class CCallsRun {
     if (!fault_.empty()) return;
     text_.draft.assign(tokens.begin(), tokens.end());
     coverage_->drafted += drafted;
+  }
+  /// Returns 0, or how many tokens of `all` are known; rarely a wrong number.
+  std::size_t after_of(const Tokens& all, TokenSpan known) {
+    if (one_in(40)) return std::min(number(20), all.size());
+    if (one_in(2) || known.size() > all.size()) return 0;
+    return std::equal(known.begin(), known.end(), all.begin()) ? known.size() : 0;
   }
   /// The text of a follower or of a slot, and its last draft.
   struct Text {
@@ -321,8 +332,7 @@ class CCallsRun {
       const std::size_t most = number(20);
       const std::uint64_t conversation = conversations_ ? 1 + choices_.below(12) / 11 : 0;
       const Tokens& all = slots_[i].ids;
-      const std::size_t known = pair.cpp.known(slot, all);
-      const std::size_t after = one_in(2) ? known : one_in(40) ? std::min(number(20), all.size()) : 0;  // rarely wrong
+      const std::size_t after = after_of(all, pair.cpp.context(slot));
       const TokenSpan ids = TokenSpan(all).subspan(after);
       in_cpp.push_back({slot, ids, most, conversation == 0 ? std::nullopt : std::optional(conversation), after});
       in_c.push_back({slot, ids.data(), ids.size(), most, conversation, all.data(), 7, after});
@@ -649,11 +659,8 @@ class CCallsRun {
     if (one_in(8)) add(nullptr, 3, 0, REPRISE_INVALID_ARGUMENT);
     if (one_in(8)) add(text.data(), SIZE_MAX, 0, REPRISE_INVALID_ARGUMENT);
     if (one_in(8)) add(text.data(), text.size(), text.size() + 1, REPRISE_SIZE_OUT_OF_RANGE);
-    const bool known = std::all_of(text.begin(), text.end(), [&](Token one) {
-      return one >= 0 && static_cast<std::uint32_t>(one) < history_.store.options().vocabulary;
-    });
-    add(text.data(), text.size(), prompt, known ? REPRISE_OK : REPRISE_TOKEN_OUT_OF_RANGE);
-    if (known) history_.add(name, text, prompt, removable);
+    add(text.data(), text.size(), prompt, REPRISE_OK);
+    history_.add(name, text, prompt, removable);
   }
   void save_history() {
     const std::vector<std::byte> wanted = history_.saved();
@@ -668,10 +675,21 @@ class CCallsRun {
     expect("history_save", bytes == wanted);
     snapshot_ = bytes;
   }
+  /// Returns a snapshot with a token that some histories do not know.
+  static std::vector<std::byte> with_other_vocabulary() {
+    HistoryStore store = *HistoryStore::make({.max_bytes = 6000});
+    store.append(Tokens{1, 2, 1000}, Origin::output);
+    store.end_sequence();
+    std::vector<std::byte> bytes(snapshot_bytes_of(store));
+    SnapshotWriter writer(bytes, c_tokenizer);
+    write_history(writer, store, {});
+    return writer.finish() ? bytes : std::vector<std::byte>();
+  }
   void load_any() {
     std::vector<std::byte> bytes = snapshot_;
     if (!bytes.empty() && one_in(3)) bytes[choices_.below(bytes.size())] ^= std::byte{1};
     if (one_in(4)) bytes.resize(choices_.below(bytes.size() + 1));
+    if (one_in(16)) bytes = with_other_vocabulary();
     const std::uint64_t tokenizer = one_in(8) ? 5 : c_tokenizer;
     const auto status = reprise_history_load(history_.handle, tokenizer, bytes.data(), bytes.size());
     expect("history_load", status, status_of(history_.load(bytes, tokenizer)), reprise_history_error(history_.handle));

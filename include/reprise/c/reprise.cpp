@@ -155,10 +155,16 @@ void reprise_follower_destroy(reprise_follower* follower) { delete follower; }
 reprise_status reprise_follower_draft(reprise_follower* follower, const reprise_token* ids, size_t count, size_t most,
                                       int64_t now_ns, uint64_t conversation, const reprise_token** draft_out,
                                       size_t* drafted) {
+  return reprise_follower_draft_after(follower, ids, count, 0, most, now_ns, conversation, draft_out, drafted);
+}
+
+reprise_status reprise_follower_draft_after(reprise_follower* follower, const reprise_token* ids, size_t count,
+                                            size_t after, size_t most, int64_t now_ns, uint64_t conversation,
+                                            const reprise_token** draft_out, size_t* drafted) {
   const auto cleared = c::clear(draft_out, drafted);
   if (follower == nullptr) return REPRISE_INVALID_ARGUMENT;
   if (!cleared) return follower->last.status(cleared);
-  const auto tokens = c::draft(*follower, ids, count, most, now_ns, conversation);
+  const auto tokens = c::draft(*follower, ids, count, after, most, now_ns, conversation);
   if (!tokens) return follower->last.status(tokens);
   *draft_out = tokens->data();
   *drafted = tokens->size();

@@ -118,7 +118,7 @@ typedef struct reprise_history_options {
   size_t max_bytes;        /* memory of the text and its index; 0: 64 MiB */
   size_t next_token_bytes; /* memory of the table of next-token counts; 0: no table */
   uint64_t key;            /* must be secret and random if the text is not trusted */
-  uint32_t vocabulary;     /* tokens from this value on are refused; 0: 2^31 - 1 */
+  uint32_t vocabulary;     /* negative ids and those from this value on are placeholders; 0: 2^31 - 1 */
 } reprise_history_options;
 
 /* Creates an empty history. Allocates all of its memory. `options` may be null. */
@@ -129,7 +129,8 @@ REPRISE_API void reprise_history_destroy(reprise_history* history);
 
 /* Stores a sequence. Its first `prompt_count` tokens are the prompt. `name`: the caller's number for the sequence, for
  * reprise_history_remove(). `removable`: 0 if the sequence will never have to be removed. Only then are its next tokens
- * counted, because counts cannot be removed. A sequence with a token outside the vocabulary is refused as a whole. */
+ * counted, because counts cannot be removed. Placeholders, for example of images, are neither stored nor counted, and
+ * no match continues across them. */
 REPRISE_API reprise_status reprise_history_add(reprise_history* history, uint64_t name, const reprise_token* tokens,
                                                size_t count, size_t prompt_count, int32_t removable);
 /* Removes the text of all sequences with this name. */
@@ -151,7 +152,8 @@ REPRISE_API reprise_status reprise_history_learn_from_session(reprise_history* h
 REPRISE_API reprise_status reprise_history_save(reprise_history* history, uint64_t tokenizer, void* buffer, size_t room,
                                                 size_t* needed);
 /* Adds the contents of a snapshot, its counts included. Any bytes are either loaded or refused; if they are refused,
- * nothing changes. The table of next-token counts is loaded only if key and size are those of the saved table;
+ * nothing changes. REPRISE_TOKEN_OUT_OF_RANGE: a token of the snapshot is outside the vocabulary of the history. The
+ * table of next-token counts is loaded only if key and size are those of the saved table;
  * otherwise the call succeeds and the table stays as it was. */
 REPRISE_API reprise_status reprise_history_load(reprise_history* history, uint64_t tokenizer, const void* bytes,
                                                 size_t count);
@@ -191,6 +193,14 @@ REPRISE_API void reprise_follower_destroy(reprise_follower* follower);
 REPRISE_API reprise_status reprise_follower_draft(reprise_follower* follower, const reprise_token* ids, size_t count,
                                                   size_t most, int64_t now_ns, uint64_t conversation,
                                                   const reprise_token** draft, size_t* drafted);
+/* Like reprise_follower_draft(), but reads new tokens only. `after`: the number of tokens that the engine had committed
+ * at the last call without an error. Their sequence goes on, and `ids` are the tokens after them, possibly none. 0:
+ * `ids` are all. REPRISE_INVALID_ARGUMENT: among others, a wrong `after`, also if the conversation is another one or
+ * after reprise_follower_forget(); nothing changes. */
+REPRISE_API reprise_status reprise_follower_draft_after(reprise_follower* follower, const reprise_token* ids,
+                                                        size_t count, size_t after, size_t most, int64_t now_ns,
+                                                        uint64_t conversation, const reprise_token** draft,
+                                                        size_t* drafted);
 /* Reports that the engine has run only the first `drafted` tokens of the last draft. Call it before the next draft.
  * Without it, the tokens that did not run count as rejected. */
 REPRISE_API reprise_status reprise_follower_verified(reprise_follower* follower, size_t drafted);

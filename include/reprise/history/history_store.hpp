@@ -56,8 +56,8 @@ struct HistoryOptions {
   /// allocates later. Values above 18 GiB have no effect.
   std::size_t max_bytes = std::size_t{64} << 20;
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is stored
-  /// Tokens greater than or equal to this value are refused. A snapshot that contains such a token is refused as a
-  /// whole. Values above 2^31 - 1 have no effect.
+  /// Negative tokens and those from this value on are placeholders: they are not stored, and end the run. A snapshot
+  /// that contains such a token is refused as a whole. Values above 2^31 - 1 have no effect.
   std::uint32_t vocabulary = 0x7fffffff;
   bool prompts = true;  ///< if true, stores tokens of prompts
   bool outputs = true;  ///< if true, stores tokens that the model generated

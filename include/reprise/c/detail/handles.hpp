@@ -26,7 +26,6 @@
 #include "reprise/draft/ngram_options.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/cost_snapshot.hpp"
-#include "reprise/history/detail/segments.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"
@@ -241,11 +240,6 @@ struct GivenOptions {
   if (prompt_count > tokens.size())
     return Error{ErrorCode::size_out_of_range, "prompt_count is larger than the number of tokens", prompt_count,
                  tokens.size()};
-  const std::uint32_t vocabulary = std::min(history.store.options().vocabulary, detail::HistoryWord::most_tokens);
-  for (const Token token : tokens)
-    if (static_cast<std::uint32_t>(token) >= vocabulary)
-      return Error{ErrorCode::token_out_of_range, "a token is outside the vocabulary of the history",
-                   static_cast<std::uint32_t>(token), vocabulary};
   history.store.begin_sequence(name);
   history.store.append(tokens.first(prompt_count), Origin::prompt);
   history.store.append(tokens.subspan(prompt_count), Origin::output);
@@ -285,12 +279,12 @@ struct GivenOptions {
 // Followers
 
 [[nodiscard]] inline Result<TokenSpan> draft(reprise_follower& handle, const reprise_token* ids, std::size_t count,
-                                             std::size_t most, std::int64_t now_ns,
+                                             std::size_t after, std::size_t most, std::int64_t now_ns,
                                              std::uint64_t conversation) noexcept {
   const auto tokens = array_of(ids, count);
   if (!tokens) return tokens.error();
   if (now_ns < 0) return refused("now_ns is negative: pass 0 if the time is unknown");
-  return handle.follower.draft(*tokens, most, time_of(now_ns), number_of(conversation));
+  return handle.follower.draft(*tokens, most, time_of(now_ns), number_of(conversation), after);
 }
 
 /// Copies the tokens that end a generation to `kept`, and returns limits with them.

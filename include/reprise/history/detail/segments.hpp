@@ -19,7 +19,7 @@ using SequenceTag = std::uint64_t;  ///< see reprise::SequenceTag
 struct HistoryCounts {
   std::uint64_t stored = 0;      ///< tokens stored
   std::uint64_t duplicates = 0;  ///< tokens not stored, because the history held them already
-  std::uint64_t refused = 0;     ///< tokens that are negative or at least HistoryOptions::vocabulary
+  std::uint64_t refused = 0;     ///< placeholders: negative, or at least HistoryOptions::vocabulary
   std::uint64_t evicted = 0;     ///< tokens that were evicted to make room for others
   /// Segments that were next in eviction order and were kept because of their uses.
   std::uint64_t second_chances = 0;
