@@ -90,7 +90,8 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: o.session.commit([]), ValueError, "picks: ", "return at least the token after the anchor's row"),
     (lambda o: o.session.commit([1] * 99), ValueError, "picks: ", "pass one for the anchor"),
     (lambda o: o.session.report_top_k(0, 5), TypeError, "likeliest: ", "must be a list or an array"),
-    (lambda o: o.history.add([1, 100]), ValueError, "ids: ", "check them, or set vocabulary"),
+    (lambda o: o.history.add([1, 2**31]), ValueError, "ids: ", "must be below 2147483648"),
+    (lambda o: o.history.add([1, 2.5]), TypeError, "ids: ", "must be integers, but ids[1] is of the type float"),
     # the end of generation
     (lambda o: o.session.plan(eos=None), TypeError, "eos: ", "leave it out if there is none"),
     (lambda o: o.session.plan(eos="</s>"), TypeError, "eos: ", "pass what the tokenizer returns"),
