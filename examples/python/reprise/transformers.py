@@ -291,7 +291,7 @@ class _Single:
 
 class _Candidates(CandidateGenerator):  # type: ignore[misc]
     def __init__(self, drafter: Drafter, most: int, max_length: int, criteria: Any) -> None:
-        self._drafter, self._most, self._ids = drafter, most, None
+        self._drafter, self._most, self._ids, self._known = drafter, most, None, 0
         self._max_length = max_length
         drafter.stop_at(_eos(criteria, drafter._below))  # also if there are none: it had those of another request
         self._own = type(criteria)(each for each in criteria if _is_own(each))
@@ -301,7 +301,9 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
     def get_candidates(self, input_ids: Any, **_: Any) -> tuple[Any, None]:
         count = input_ids.shape[1]
         room = max(0, self._max_length - count - 1) if count >= self._window else 0
-        draft = self._drafter.draft(input_ids[0].cpu().numpy(), min(self._most, room))
+        new = input_ids[0, self._known :].cpu().numpy()  # the loop only appends
+        draft = self._drafter.draft(new, min(self._most, room), after=self._known)
+        self._known = count
         longer = torch.cat([input_ids, torch.from_numpy(draft).to(input_ids)[None]], dim=1)
         kept = self._before_stop(longer, count)
         if kept < len(draft):
@@ -314,7 +316,7 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
     def end(self) -> None:
         """Shows the drafter the tokens of the last pass."""
         if self._ids is not None:
-            self._drafter.draft(self._ids[0].cpu().numpy(), 0)
+            self._drafter.draft(self._ids[0].cpu().numpy(), 0)  # all, in case an exception came within draft()
         self._drafter.forget()
 
     def _before_stop(self, longer: Any, count: int) -> int:
