@@ -43,7 +43,7 @@ def generate_step(
     if max_tokens == 0:
         return
     session = session if session is not None else Session()
-    limits = {"max_tokens": max(max_tokens, 0), "eos": ends(eos, session._below)}
+    limits: dict[str, Any] = {"max_tokens": max(max_tokens, 0), "eos": ends(eos, session._below)}
     generation = Generation()
     try:
         generation.begin(session)

@@ -338,7 +338,8 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
 
 def _longest(config: Any, criteria: Any) -> int:
     """Returns the number of tokens at which a generation ends."""
-    return min([config.max_length, *(each.max_length for each in criteria if hasattr(each, "max_length"))])
+    limits = [int(each.max_length) for each in criteria if hasattr(each, "max_length")]
+    return min([int(config.max_length), *limits])
 
 
 def _eos(criteria: Any, below: int) -> Tokens:

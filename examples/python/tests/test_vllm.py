@@ -393,6 +393,31 @@ class Proposers(unittest.TestCase):
             proposer.propose([tokens[0, length - 1 : length].tolist()], np.array([length]), tokens)
         self.assertEqual(given, [200, 3, 0, 1])
 
+    def test_any_table_that_changes_in_place(self) -> None:
+        for table in (np.full((8, 340), 63, np.int64), np.full((8, 340), 63, np.int32, order="F")):
+            runner = Runner(Proposer(config()))
+            runner.tokens = table
+            for seed in (1, 2):
+                runner.passes, request = 0, Request(prompt(seed), 150)
+                runner.run(request)
+                self.assertEqual(request.output, plain(prompt(seed), 150))
+                self.assertLess(runner.passes, 75)
+
+    def test_rows_and_their_passes_are_counted_once(self) -> None:
+        """ran() is left out if those that were planned have run."""
+        proposer = Proposer(config())
+        said: list[int] = []
+        proposer.drafter.ran = said.append  # type: ignore[method-assign]
+        tokens = np.array([[1, 2, 3, 4, 5] * 10] * 3, np.int32)
+        planned = []
+        for rows, length in ((3, 20), (3, 21), (2, 22), (2, 22), (2, 23)):
+            drafts = proposer.propose([[int(tokens[0, length - 1])]] * rows, np.full(rows, length), tokens)
+            planned.append([1 + len(draft) for draft in drafts])
+        # New rows, nothing to say, a row that has ended, a call that is repeated, nothing to say.
+        self.assertEqual(said[1:], [sum(planned[1][:2]), 0])
+        self.assertGreater(said[0], 1000)
+        self.assertGreater(planned[1][0], 1)
+
     def test_a_row_without_tokens_drafts_nothing_and_the_others_do(self) -> None:
         good, last = [1, 2, 3, 4, 5] * 8, 5
         for wrong in (-1, -100, 2**31 - 1, 2**40, -(2**40)):
