@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures reprise.vllm.Proposer: the time of a row, by the number of rows and the length of their texts.
 
-The calls alternate with those of BatchDrafter.draft(), with all ids and with new ids alone (`after`), which plan the same
-drafts. The proposer has to compare each text with that of a slot, because vLLM passes no request ids. So does the
+The calls alternate with those of BatchDrafter.draft(), with all ids and with new ids alone (`after`). All three plan
+the same drafts. The proposer has to compare each text with that of a slot, because vLLM passes no request ids. So does the
 BatchDrafter with all ids, but not with `after`. Prints medians in microseconds.
 """
 

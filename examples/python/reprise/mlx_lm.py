@@ -30,13 +30,13 @@ def generate_step(
 ) -> Iterator[tuple[int, Any]]:
     """Yields tokens and their log probabilities, as mlx-lm's function of this name.
 
-    `eos`: the token that ends the generation, or several, such as `tokenizer.eos_token_ids`: the first one is yielded
-    last, and nothing is drafted after it. mlx-lm's function is not told them, so without `eos` the caller ends it, as
-    there. `max_tokens`: -1: no bound. `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs from
-    call to call; None: a new one. It serves one generation at a time: a second one gets an OrderError until the first
-    has ended, is closed or is collected. `prompt_cache`: must be empty or hold the tokens before `prompt`. Nothing is
-    drafted while it cannot be trimmed: with a recurrent state, or from where a sliding window is full. The statistics
-    of the session count such passes as `cuts` by `budget`.
+    `eos`: the token that ends the generation, or several, such as `tokenizer.eos_token_ids`. The first one is yielded
+    last, and nothing is drafted after it. Without `eos` the caller ends the generation, as with mlx-lm's function.
+    `max_tokens`: -1: no bound. `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs
+    from call to call; None: a new one. It serves one generation at a time: a second one gets an OrderError until the
+    first has ended, is closed or is collected. `prompt_cache`: must be empty or hold the tokens before `prompt`.
+    Nothing is drafted while it cannot be trimmed: with a recurrent state, or from where a sliding window is full. The
+    statistics of the session count such passes as `cuts` by `budget`.
     """
     cache = prompt_cache if prompt_cache is not None else make_prompt_cache(model)
     ids, most = tokens(prompt, "prompt"), whole(most, "most", most=LONGEST)
