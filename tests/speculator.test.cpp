@@ -363,13 +363,13 @@ TEST(SpeculatorMemory, TakesAtMostEightyBytesATokenWhenNewTokensComeOneByOne) {
   EXPECT_GT(worst, 65) << "much better than documented: say so";
 }
 TEST(SpeculatorMemory, TakesAtMostEightyBytesATokenWhenTheirOriginsAlternate) {
-  for (const std::size_t first : {1U, 64U, 1'000U}) {
+  for (const std::size_t first : {1U, 64U, 1'000U, 4'013U}) {
     Speculator speculator;
     Token next = 0;
     std::vector<Token> tokens(first);
     for (Token& token : tokens) token = next++;
     ASSERT_TRUE(speculator.begin(tokens));
-    for (std::size_t size = first + 1; size < 14'000; ++size, ++next) {
+    for (std::size_t size = first + 1; size < 25'000; ++size, ++next) {
       ASSERT_TRUE(speculator.append(TokenSpan(&next, 1), size % 2 == 0 ? Origin::output : Origin::prompt));
       ASSERT_LE(speculator.memory_bytes(), most_bytes_per_token * size + fixed_bytes) << size;
     }

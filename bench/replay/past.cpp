@@ -25,6 +25,13 @@ void take_knowledge(const AnyStrategy& used, Past& past) {
   past.ranked_rows.add(drafter->rows());
 }
 
+/// Says why a number of bytes is refused. `or_none`: what to give for no memory at all.
+std::string why_no_room(const Error& error, const char* or_none) {
+  if (error.code == ErrorCode::out_of_memory) return "there is not that much memory; give less";
+  if (error.value > error.limit) return "too much; give at most " + std::to_string(error.limit);
+  return "too little; give at least " + std::to_string(error.limit) + or_none;
+}
+
 }  // namespace
 
 std::size_t Past::memory_bytes() const {
@@ -37,18 +44,13 @@ void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes, 
   options.max_bytes = max_bytes;
   auto made = HistoryStore::make(options);
   if (!made)
-    throw tools::InputError("--memory-bytes " + std::to_string(max_bytes) + ": " +
-                            (made.error().code == ErrorCode::out_of_memory
-                                 ? std::string("there is not that much memory; give less")
-                                 : "too little; give at least " + std::to_string(made.error().limit)));
+    throw tools::InputError("--memory-bytes " + std::to_string(max_bytes) + ": " + why_no_room(made.error(), ""));
   past.memory = std::move(*made);
   if (next_token_bytes == 0) return;
   auto counts = NextTokenCounts::make({.max_bytes = next_token_bytes});
   if (!counts)
     throw tools::InputError("--next-tokens " + std::to_string(next_token_bytes) + ": " +
-                            (counts.error().code == ErrorCode::out_of_memory
-                                 ? std::string("there is not that much memory; give less")
-                                 : "too little; give at least " + std::to_string(counts.error().limit) + ", or 0"));
+                            why_no_room(counts.error(), ", or 0"));
   past.next_tokens = std::move(*counts);
   if (!rankings) return;
   auto rows = RankedRows::make({.max_bytes = next_token_bytes});

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "reprise/batch/batch_follower.hpp"
@@ -69,6 +71,26 @@ TEST(BatchFollowerAfter, TheSlotOfATextIsFound) {
   EXPECT_EQ(follower.known(2, ids), 0U) << "no such slot";
   follower.forget(0);
   EXPECT_EQ(follower.known(0, ids), 0U);
+}
+
+// The tables of a slot are largest if one of them has just grown while the table of frequent tokens has just doubled.
+// Which lengths of the prompt lead there depends on all the factors of growth.
+TEST(BatchFollowerMemory, IsAtMostEightyBytesATokenAfterPromptsOfAnyLength) {
+  constexpr std::size_t fixed = std::size_t{48} << 10;
+  Tokens ids(25'000);
+  std::iota(ids.begin(), ids.end(), 0);
+  double worst = 0;
+  for (const std::size_t prompt : {113U, 165U, 568U, 789U, 1'244U, 1'582U, 3'909U, 3'961U, 4'013U, 8'900U}) {
+    auto follower = Follower::make(1).value();
+    for (std::size_t known = 0, size = prompt; size <= ids.size(); known = std::exchange(size, size + 3)) {
+      const TokenSpan fresh = TokenSpan(ids).subspan(known, size - known);
+      ASSERT_TRUE(follower.draft(std::vector{FollowedSlot{.ids = fresh, .most = 0, .after = known}}));
+      ASSERT_LE(follower.memory_bytes(), fixed + 80 * size) << "a prompt of " << prompt << ", then " << size;
+      if (size > 10'000)
+        worst = std::max(worst, static_cast<double>(follower.memory_bytes() - fixed) / static_cast<double>(size));
+    }
+  }
+  EXPECT_GT(worst, 77) << "better than documented: say so";
 }
 
 }  // namespace

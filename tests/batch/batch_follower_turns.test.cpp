@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots that are not in every call: turns of groups, random absence, long pauses, and calls that are repeated before
-// their pass. Their drafts must be as long as with every slot in each call.
+// Slots that are not in every call: turns of groups, random absence, long pauses, calls that are repeated before their
+// pass, and requests that go on in two slots. Their drafts must be as long as with every slot in each call.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reprise/batch/batch_follower.hpp"
@@ -42,14 +43,23 @@ struct Engine {
   BatchFollower<NgramDrafter<>> follower;
   bool timed = false;
   std::vector<std::vector<Token>> ids{slots};
+  std::vector<std::size_t> texts{std::vector<std::size_t>(slots)};  // the number of the text of each slot
   std::chrono::nanoseconds now{1'000'000};
   std::size_t rows = 0;  // slots, summed over passes
   std::size_t tokens = 0;
 
   explicit Engine(const BatchOptions& options, bool with_clock)
       : follower(BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(), options).value()), timed(with_clock) {
+    std::iota(texts.begin(), texts.end(), std::size_t{0});
     for (std::size_t slot = 0; slot < slots; ++slot)
       for (std::size_t i = 0; i < 400; ++i) ids[slot].push_back(token_of(slot, i));
+  }
+  /// The longer request of two slots goes on in both, also if the last passes of the slots have not been shown. A
+  /// follower has no call for it: the other slot begins the text anew.
+  void fork(std::size_t one, std::size_t other) {
+    if (ids[one].size() < ids[other].size()) std::swap(one, other);
+    ids[other] = ids[one];
+    texts[other] = texts[one];
   }
   std::span<const TokenSpan> ask(const std::vector<FollowedSlot>& call) {
     return follower.draft(call, timed ? std::optional(now) : std::nullopt).value();
@@ -61,7 +71,7 @@ struct Engine {
       const std::vector<Token> draft(drafts[i].begin(), drafts[i].end());
       drafted += draft.size();
       for (std::size_t k = 0;; ++k) {
-        text.push_back(token_of(call[i].slot, text.size()));
+        text.push_back(token_of(texts[call[i].slot], text.size()));
         ++tokens;
         if (k == draft.size() || draft[k] != text.back()) break;
       }
@@ -72,10 +82,13 @@ struct Engine {
   }
 };
 
-double tokens_a_pass(const Schedule& schedule, const BatchOptions& options, bool timed) {
+/// `passes_a_fork`: after this number of passes of one slot, a request goes on in two slots; 0: never.
+double tokens_a_pass(const Schedule& schedule, const BatchOptions& options, bool timed, std::size_t passes_a_fork = 0) {
   constexpr std::size_t wanted = 2400;
   Engine engine(options, timed);
   Random random(1);
+  Random forks(2);
+  std::size_t forked = 0;
   for (std::size_t turn = 0; turn < 100'000; ++turn) {
     std::vector<FollowedSlot> call;
     bool left = false;
@@ -89,6 +102,9 @@ double tokens_a_pass(const Schedule& schedule, const BatchOptions& options, bool
     auto drafts = engine.ask(call);
     while (schedule.repeats(random)) drafts = engine.ask(call);
     engine.pass(call, drafts);
+    if (passes_a_fork == 0 || engine.rows / passes_a_fork == forked) continue;
+    forked = engine.rows / passes_a_fork;
+    engine.fork(forks.below(slots), forks.below(slots));
   }
   return static_cast<double>(engine.tokens) / static_cast<double>(engine.rows);
 }
@@ -122,6 +138,22 @@ TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCallIfTheCostIsLearned) {
   const double all = tokens_a_pass({"all", [](auto...) { return true; }}, {}, true);
   EXPECT_GT(all, 8.0);
   for (const Schedule& schedule : schedules()) EXPECT_GE(tokens_a_pass(schedule, {}, true), 0.9 * all) << schedule.name;
+}
+
+// A draft that was asked for twice counts as lost if its slot then has another text. So forks cost repeated calls more.
+TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCallIfRequestsFork) {
+  BatchOptions options;
+  options.curve = CostCurve::linear(0.02);
+  for (const std::size_t passes : {20U, 70U})
+    for (const bool timed : {false, true}) {
+      const BatchOptions& chosen = timed ? BatchOptions() : options;
+      const double all = tokens_a_pass({"all", [](auto...) { return true; }}, chosen, timed, passes);
+      EXPECT_GT(all, 7.0);
+      for (const Schedule& schedule : schedules())
+        EXPECT_GE(tokens_a_pass(schedule, chosen, timed, passes),
+                  (timed || schedule.name.ends_with("repeated calls") ? 0.9 : 0.95) * all)
+            << schedule.name << ", a fork after " << passes << " passes" << (timed ? ", timed" : "");
+    }
 }
 
 TEST(BatchFollowerTurns, OnlyTheDraftedTokensThatHaveRunCount) {

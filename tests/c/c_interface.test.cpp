@@ -102,6 +102,20 @@ TEST_F(CInterfaceErrors, OfHistories) {
   EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(error.status, REPRISE_SIZE_OUT_OF_RANGE);
+  options.max_bytes = REPRISE_UNLIMITED;
+  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_EQ(error.limit, std::uint64_t{18} << 30);
+  options.max_bytes = 10'000;
+  options.next_token_bytes = REPRISE_UNLIMITED;
+  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_EQ(error.limit, std::uint64_t{1} << 38);
+  options.next_token_bytes = 0;
+  options.vocabulary = 0x80000000;
+  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_EQ(error.value, options.vocabulary);
+  options.vocabulary = 0x7fffffff;
+  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_OK);
+  reprise_history_destroy(none);
 }
 
 /// Returns the draft of a new follower with a history.

@@ -257,6 +257,13 @@ TEST(LookaheadOptions, ThatCannotWorkAreRefused) {
   EXPECT_THAT(make({.candidates = 0}), testing::refuses(0, 1, candidates));
   EXPECT_THAT(make({.candidates = 17}), testing::refuses(17, 16, candidates));
   EXPECT_THAT(make({.pool_ngrams = 4}), testing::refuses(4, 5, "pool_ngrams has no room"));
+  for (const std::size_t ways : {1U, 5U, 16U}) {
+    const std::size_t most = ways << 24;
+    EXPECT_TRUE(make({.candidates = ways, .pool_ngrams = most}));
+    for (const std::size_t above : {most + 1, unlimited})
+      EXPECT_THAT(make({.candidates = ways, .pool_ngrams = above}),
+                  testing::refuses(above, most, "pool_ngrams is above the limit"));
+  }
 }
 
 TEST(LookaheadOptions, MayBeAtTheirLimits) {
@@ -268,7 +275,6 @@ TEST(LookaheadOptions, MayBeAtTheirLimits) {
     Lent drafter = begun(options);
     for (int i = 0; i < 50; ++i) run_round(drafter, RankedText{});
   }
-  EXPECT_TRUE(LookaheadDrafter::make({.pool_ngrams = unlimited})) << "an upper bound";
 }
 
 TEST(LookaheadDrafter, HasADefaultThatMakeGivesToo) {

@@ -27,11 +27,14 @@ TEST(TokenTableMemory, IsAskedForOnceWhenItIsMade) {
 }
 
 TEST(TokenTableMemory, MayNotBeThere) {
-  const AllocationWatch watch(1);
-  const auto table = TokenTable::make();
-  ASSERT_FALSE(table);
-  EXPECT_EQ(table.error().code, ErrorCode::out_of_memory);
-  EXPECT_EQ(table.error().value, TokenTableOptions{}.bytes);
+  // The last one is the largest that is not refused.
+  for (const std::size_t bytes : {TokenTableOptions{}.bytes, std::size_t{1} << 37}) {
+    const AllocationWatch watch(1);
+    const auto table = TokenTable::make({.bytes = bytes});
+    ASSERT_FALSE(table);
+    EXPECT_EQ(table.error().code, ErrorCode::out_of_memory);
+    EXPECT_EQ(table.error().value, bytes);
+  }
 }
 
 /// Returns the drafted tokens, and expects no allocation.

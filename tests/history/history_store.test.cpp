@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/fails.hpp"
 #include "support/histories.hpp"
 
 namespace reprise::history_store_test {
@@ -396,6 +397,22 @@ TEST(HistoryStore, RefusesACeilingWithoutRoom) {
   EXPECT_EQ(made.error().code, ErrorCode::size_out_of_range);
   EXPECT_EQ(made.error().value, 100U);
   EXPECT_GT(made.error().limit, 100U);
+}
+
+TEST(HistoryStore, RefusesMoreThanItsLimits) {
+  using Small = detail::BasicHistoryStore<std::uint16_t, 32>;
+  const auto largest = Small::make({.max_bytes = Small::most_bytes});
+  ASSERT_TRUE(largest);
+  EXPECT_EQ(largest->capacity(), std::size_t{65'535 / 4 / 32 * 32});
+  EXPECT_EQ(Small::make({.max_bytes = Small::most_bytes + 1}).error().limit, Small::most_bytes);
+  constexpr std::uint64_t most = std::uint64_t{18} << 30;
+  EXPECT_EQ(HistoryStore::most_bytes, most);
+  EXPECT_THAT(HistoryStore::make({.max_bytes = most + 1}),
+              testing::fails(ErrorCode::size_out_of_range, most + 1, most, "max_bytes is above"));
+  constexpr std::uint32_t tokens = 0x7fffffff;
+  EXPECT_TRUE(HistoryStore::make({.max_bytes = 10'000, .vocabulary = tokens}));
+  EXPECT_THAT(HistoryStore::make({.max_bytes = 10'000, .vocabulary = tokens + 1}),
+              testing::fails(ErrorCode::size_out_of_range, tokens + 1, tokens, "vocabulary is above"));
 }
 
 /// Every continuation that is found must occur in one of the sequences; the reference searches the whole past. The

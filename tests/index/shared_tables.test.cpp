@@ -32,6 +32,20 @@ TYPED_TEST(SharedTable, TakesTheBytesOfItsOption) {
   }
 }
 
+// A table at the limit of its bytes: shared_tables.allocation.test.cpp.
+TYPED_TEST(SharedTable, RefusesMoreThanItsLimits) {
+  using Table = typename TypeParam::Table;
+  constexpr std::uint64_t most = std::uint64_t{1} << 38;
+  for (const std::uint64_t bytes : {most + 1, std::uint64_t{unlimited}})
+    EXPECT_THAT(Table::make({.max_bytes = bytes}),
+                testing::fails(ErrorCode::size_out_of_range, bytes, most, "max_bytes of the table is above"));
+  const std::uint32_t tokens = typename TypeParam::Options().vocabulary;
+  EXPECT_TRUE(Table::make({.max_bytes = 64, .vocabulary = tokens}));
+  for (const std::uint32_t vocabulary : {tokens + 1, ~std::uint32_t{0}})
+    EXPECT_THAT(Table::make({.max_bytes = 64, .vocabulary = vocabulary}),
+                testing::fails(ErrorCode::size_out_of_range, vocabulary, tokens, "::vocabulary is above"));
+}
+
 /// With the key 0, the plain hash of token 0 is 0. Contexts that contain this token must still differ.
 TYPED_TEST(SharedTable, TellsContextsWithTokenZeroApartUnderKeyZero) {
   auto table = table_of<TypeParam>(64, 0, 0);

@@ -127,8 +127,8 @@ inline std::string load_any_snapshot(std::span<const std::byte> bytes) {
     for (const std::size_t max_bytes : {std::size_t{1500}, std::size_t{40'000}})
       if (fault.empty()) fault = load_into<HistoryStore>({.max_bytes = max_bytes}, given, repaired);
     if (fault.empty()) fault = load_into<HistoryStore>({.max_bytes = 1500, .vocabulary = 500}, given, repaired);
-    if (fault.empty())
-      fault = load_into<detail::BasicHistoryStore<std::uint8_t, 8>>({.max_bytes = 1000}, given, repaired);
+    using Small = detail::BasicHistoryStore<std::uint8_t, 8>;
+    if (fault.empty()) fault = load_into<Small>({.max_bytes = Small::most_bytes}, given, repaired);
     if (!fault.empty()) return repaired ? "with repaired checksums: " + fault : fault;
   }
   return fault;

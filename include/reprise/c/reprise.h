@@ -121,7 +121,8 @@ typedef struct reprise_history_options {
   uint32_t vocabulary;     /* negative ids and those from this value on are placeholders; 0: 2^31 - 1 */
 } reprise_history_options;
 
-/* Creates an empty history. Allocates all of its memory. `options` may be null. */
+/* Creates an empty history. Allocates all of its memory. `options` may be null. REPRISE_SIZE_OUT_OF_RANGE: among
+ * others, max_bytes above 18 GiB, next_token_bytes above 256 GiB, or vocabulary above 2^31 - 1. */
 REPRISE_API reprise_status reprise_history_create(const reprise_history_options* options, reprise_history** history,
                                                   reprise_error* error);
 /* No follower, batch or session may use the history any more. */

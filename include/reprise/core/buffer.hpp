@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "reprise/core/detail/contract.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 
 namespace reprise::inline v0 {
 
@@ -50,12 +51,12 @@ class Buffer {
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return capacity_ * sizeof(T); }
 
-  [[nodiscard]] T* data() noexcept { return data_; }
-  [[nodiscard]] const T* data() const noexcept { return data_; }
-  [[nodiscard]] T* begin() noexcept { return data_; }
-  [[nodiscard]] const T* begin() const noexcept { return data_; }
-  [[nodiscard]] T* end() noexcept { return data_ + size_; }
-  [[nodiscard]] const T* end() const noexcept { return data_ + size_; }
+  [[nodiscard]] T* data() noexcept REPRISE_LIFETIMEBOUND { return data_; }
+  [[nodiscard]] const T* data() const noexcept REPRISE_LIFETIMEBOUND { return data_; }
+  [[nodiscard]] T* begin() noexcept REPRISE_LIFETIMEBOUND { return data_; }
+  [[nodiscard]] const T* begin() const noexcept REPRISE_LIFETIMEBOUND { return data_; }
+  [[nodiscard]] T* end() noexcept REPRISE_LIFETIMEBOUND { return data_ + size_; }
+  [[nodiscard]] const T* end() const noexcept REPRISE_LIFETIMEBOUND { return data_ + size_; }
   T& operator[](std::size_t i) noexcept { return REPRISE_EXPECTS(i < capacity_), data_[i]; }
   const T& operator[](std::size_t i) const noexcept { return REPRISE_EXPECTS(i < capacity_), data_[i]; }
 

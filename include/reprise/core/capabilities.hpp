@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::inline v0 {
@@ -47,7 +48,7 @@ class AllowedWidths {
     return true;
   }
   [[nodiscard]] constexpr bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] constexpr std::span<const std::size_t> values() const noexcept {
+  [[nodiscard]] constexpr std::span<const std::size_t> values() const noexcept REPRISE_LIFETIMEBOUND {
     return std::span(widths_).first(static_cast<std::size_t>(count_));
   }
 

@@ -161,7 +161,7 @@ class Draft {
 
   /// Returns the limits that push() enforces. max_nodes is at most the size of the storage; max_leaves is at most 1 if
   /// `shape` is chain. A sampled draft is always a chain, whatever these limits allow.
-  [[nodiscard]] const DraftBudget& budget() const noexcept { return budget_; }
+  [[nodiscard]] const DraftBudget& budget() const noexcept REPRISE_LIFETIMEBOUND { return budget_; }
 
   /// Empties the draft, resets all flags (left_out(), held_back(), malformed()) and sets the kind.
   void clear(DraftKind kind = DraftKind::ordered) noexcept {

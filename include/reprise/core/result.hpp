@@ -103,7 +103,9 @@ class [[nodiscard]] Result {
   T* operator->() REPRISE_LIFETIMEBOUND { return &value(); }
   const T* operator->() const REPRISE_LIFETIMEBOUND { return &value(); }
 
-  [[nodiscard]] const Error& error() const noexcept { return REPRISE_EXPECTS(!has_value()), error_; }
+  [[nodiscard]] const Error& error() const noexcept REPRISE_LIFETIMEBOUND {
+    return REPRISE_EXPECTS(!has_value()), error_;
+  }
 
  private:
   std::optional<T> value_;
@@ -121,7 +123,9 @@ class [[nodiscard]] Result<void> {
 
   [[nodiscard]] bool has_value() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
-  [[nodiscard]] const Error& error() const noexcept { return REPRISE_EXPECTS(error_.has_value()), *error_; }
+  [[nodiscard]] const Error& error() const noexcept REPRISE_LIFETIMEBOUND {
+    return REPRISE_EXPECTS(error_.has_value()), *error_;
+  }
 
  private:
   std::optional<Error> error_;

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/strategy.hpp"
 
 namespace reprise::inline v0 {
@@ -49,11 +50,11 @@ class AnyStrategy {
 
   /// Returns the held strategy, or nullptr if there is none or its type is not S.
   template <class S>
-  [[nodiscard]] const S* get() const noexcept {
+  [[nodiscard]] const S* get() const noexcept REPRISE_LIFETIMEBOUND {
     return calls_ != nullptr && calls_->type == &type_of<S> ? static_cast<const S*>(object_) : nullptr;
   }
   template <class S>
-  [[nodiscard]] S* get() noexcept {
+  [[nodiscard]] S* get() noexcept REPRISE_LIFETIMEBOUND {
     return calls_ != nullptr && calls_->type == &type_of<S> ? static_cast<S*>(object_) : nullptr;
   }
 
@@ -87,7 +88,7 @@ class AnyStrategy {
   }
   /// Returns the distribution from which a node of a sampled draft was drawn. If the strategy does not provide it, the
   /// span is empty, and the token counts as drawn with probability one.
-  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const {
+  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const REPRISE_LIFETIMEBOUND {
     return calls_ == nullptr ? std::span<const float>() : calls_->distribution(object_, node);
   }
   /// Returns the heap bytes that the strategy reports, without the strategy object itself; 0 if it does not report

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/probability.hpp"
 #include "reprise/core/result.hpp"
@@ -113,7 +114,7 @@ class ExternalDrafter {
 
   /// Returns the distribution from which a node of the last draft was drawn. Returns an empty span if no distributions
   /// were set or the draft has no such node. The span is a part of Nodes::distributions.
-  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
+  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept REPRISE_LIFETIMEBOUND {
     if (distributions_.empty()) return {};
     const auto found = std::find(written_.begin(), written_.end(), node);
     if (node == anchor_parent || found == written_.end()) return {};

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/strategy.hpp"
 
@@ -97,8 +98,8 @@ class JumpForwardDrafter {
     if constexpr (requires { source_.memory_bytes(); }) return source_.memory_bytes();
     return 0;
   }
-  [[nodiscard]] Source& source() noexcept { return source_; }
-  [[nodiscard]] const Source& source() const noexcept { return source_; }
+  [[nodiscard]] Source& source() noexcept REPRISE_LIFETIMEBOUND { return source_; }
+  [[nodiscard]] const Source& source() const noexcept REPRISE_LIFETIMEBOUND { return source_; }
 
  private:
   Source source_;

@@ -12,6 +12,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
@@ -247,7 +248,7 @@ class ModelDrafter {
 
   /// Returns the distribution from which this node of the last draft was drawn. Returns an empty span if the draft is
   /// ordered or has no such node. The span is valid until the drafter changes. See DistributionStrategy.
-  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
+  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept REPRISE_LIFETIMEBOUND {
     if (options_.kind != DraftKind::sampled || node < 0 || static_cast<std::size_t>(node) >= proposed_) return {};
     return {drawn_from_.data() + static_cast<std::size_t>(node) * vocabulary(), vocabulary()};
   }
@@ -258,11 +259,11 @@ class ModelDrafter {
     proposed_ = 0;
   }
 
-  [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const ModelOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   /// Returns the model, for inspection only: calling its feed() or truncate() would put its cache out of step with the
   /// sequence.
-  [[nodiscard]] Model& model() noexcept { return cache_.model(); }
-  [[nodiscard]] const Model& model() const noexcept { return cache_.model(); }
+  [[nodiscard]] Model& model() noexcept REPRISE_LIFETIMEBOUND { return cache_.model(); }
+  [[nodiscard]] const Model& model() const noexcept REPRISE_LIFETIMEBOUND { return cache_.model(); }
   /// Returns the heap bytes held, without the model's own memory.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return drawn_from_.memory_bytes(); }
 

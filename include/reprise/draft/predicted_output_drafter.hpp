@@ -9,6 +9,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
@@ -146,7 +147,7 @@ class PredictedOutputDrafter {
 
   /// Returns the total number of tokens in the references.
   [[nodiscard]] std::size_t reference_size() const noexcept { return references_; }
-  [[nodiscard]] const PredictedOutputOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const PredictedOutputOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return index_.memory_bytes() + documents_.memory_bytes() + origins_.memory_bytes() + checkpoints_.memory_bytes();
   }

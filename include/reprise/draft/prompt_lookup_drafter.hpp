@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -112,8 +113,8 @@ class PromptLookupDrafter {
     }
   }
 
-  [[nodiscard]] const PromptLookupOptions& options() const noexcept { return options_; }
-  [[nodiscard]] const Index& index() const noexcept { return index_; }
+  [[nodiscard]] const PromptLookupOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
+  [[nodiscard]] const Index& index() const noexcept REPRISE_LIFETIMEBOUND { return index_; }
   /// True if indexing has stopped because memory ran out (see PromptLookupOptions::max_bytes). In that case nothing is
   /// drafted until begin(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return index_.exhausted(); }

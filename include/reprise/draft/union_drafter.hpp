@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/members.hpp"
 #include "reprise/draft/detail/merged_draft.hpp"
@@ -131,7 +132,7 @@ class SubDrafts : public Members<Strategies...> {
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
   /// Returns the calibrator of the i-th member's claims.
-  [[nodiscard]] const ClaimCalibrator& trust(std::size_t i) const noexcept { return trusts_[i]; }
+  [[nodiscard]] const ClaimCalibrator& trust(std::size_t i) const noexcept REPRISE_LIFETIMEBOUND { return trusts_[i]; }
 
  protected:
   explicit SubDrafts(Strategies... strategies) : Base(std::move(strategies)...) {}

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "reprise/core/detail/contract.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
@@ -134,9 +135,9 @@ class SamplerHistory {
   /// Returns the number of picks drawn in the open pass.
   [[nodiscard]] std::size_t drawn() const noexcept { return drawn_; }
   /// Returns the sampler in its state after the committed tokens.
-  [[nodiscard]] const Sampler& sampler() const noexcept { return committed_; }
+  [[nodiscard]] const Sampler& sampler() const noexcept REPRISE_LIFETIMEBOUND { return committed_; }
   /// Returns the same sampler for changes, such as prompt tokens or new settings. Discards the open pass.
-  [[nodiscard]] Sampler& edit() noexcept {
+  [[nodiscard]] Sampler& edit() noexcept REPRISE_LIFETIMEBOUND {
     drawn_ = 0;
     return committed_;
   }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
@@ -23,7 +24,7 @@ struct LookaheadOptions {
   std::size_t window = 5;      ///< W: number of columns of the lookahead branch, 1..16
   std::size_t ngram = 4;       ///< N: number of tokens in an n-gram, 2..8; a column grows to N - 1 rows
   std::size_t candidates = 5;  ///< G: maximum number of n-grams per pass, and in the pool per first token, 1..16
-  /// Maximum number of n-grams in the pool; at least `candidates`. Values above 2^24 x candidates have no effect.
+  /// Maximum number of n-grams in the pool; at least `candidates`. make() refuses more than 2^24 x candidates.
   std::size_t pool_ngrams = 2048;
   Probability min_path_probability = Probability::ratio(1, 500);  ///< DraftBudget can only raise it
   std::uint64_t key = IndexOptions{}.key;                         ///< see IndexOptions; also the seed of guesses
@@ -69,8 +70,8 @@ class LookaheadDrafter {
 
   LookaheadDrafter() noexcept : LookaheadDrafter(LookaheadOptions()) {}
 
-  /// Returns a drafter with these settings. Errors: invalid_argument if window, ngram or candidates is out of range, or
-  /// if pool_ngrams is less than candidates.
+  /// Returns a drafter with these settings. Errors: invalid_argument if window, ngram, candidates or pool_ngrams is out
+  /// of range.
   static Result<LookaheadDrafter> make(const LookaheadOptions& options = {}) noexcept {
     const auto refuse = [](const char* why, std::uint64_t value, std::uint64_t limit) {
       return Error{ErrorCode::invalid_argument, why, value, limit};
@@ -87,6 +88,8 @@ class LookaheadDrafter {
     if (options.pool_ngrams < options.candidates)
       return refuse("pool_ngrams has no room for the n-grams of one token: give it at least as many as candidates",
                     options.pool_ngrams, options.candidates);
+    if (const std::size_t most = detail::NgramPool::most_places * options.candidates; options.pool_ngrams > most)
+      return refuse("pool_ngrams is above the limit: pass at most 2^24 times candidates", options.pool_ngrams, most);
     return LookaheadDrafter(options);
   }
 
@@ -138,7 +141,7 @@ class LookaheadDrafter {
 
   /// Returns 1, for the target's first choice. See TopKLearner.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept { return 1; }
-  [[nodiscard]] const LookaheadOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const LookaheadOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   /// Returns the estimated worth of an auxiliary row, in accepted tokens.
   [[nodiscard]] Probability worth() const noexcept {
     // The prior is equivalent to 64 rows, each worth an eighth of a token.

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/draft/detail/members.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -112,9 +113,9 @@ class RepetitionGate : public detail::Members<Strategy> {
     if (in.size <= options_.ngram) return Probability::zero();
     return share(in.repeated, in.size - options_.ngram + 1);
   }
-  [[nodiscard]] const RepetitionGateOptions& options() const noexcept { return options_; }
-  [[nodiscard]] Strategy& strategy() noexcept { return this->template member<0>(); }
-  [[nodiscard]] const Strategy& strategy() const noexcept { return this->template member<0>(); }
+  [[nodiscard]] const RepetitionGateOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
+  [[nodiscard]] Strategy& strategy() noexcept REPRISE_LIFETIMEBOUND { return this->template member<0>(); }
+  [[nodiscard]] const Strategy& strategy() const noexcept REPRISE_LIFETIMEBOUND { return this->template member<0>(); }
 
  private:
   struct Counted {

@@ -10,6 +10,7 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/datastore.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
@@ -263,7 +264,7 @@ class RestDrafter {
     }
   }
 
-  [[nodiscard]] const RestOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const RestOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return trie_.memory_bytes(); }
 
  private:

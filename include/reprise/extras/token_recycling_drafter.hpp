@@ -119,7 +119,7 @@ class TokenRecyclingDrafter {
     const auto row = static_cast<std::size_t>(token);
     return {matrix_.data() + row * options_.candidates, known_[row]};
   }
-  [[nodiscard]] const TokenRecyclingOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const TokenRecyclingOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   /// Returns the number of rows of the matrix, which holds tokens 0 ... rows() - 1.
   [[nodiscard]] std::size_t rows() const noexcept { return known_.size(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return matrix_.memory_bytes() + known_.memory_bytes(); }

@@ -22,7 +22,7 @@ namespace reprise::inline v0 {
 /// Settings of TokenTable. All have working defaults.
 struct TokenTableOptions {
   std::uint32_t ngram = 16;  ///< number of tokens that predict the next one, 1..32
-  /// Limit on the heap memory of the table, in bytes. Each n-gram takes 8 bytes. Values above 128 GiB have no effect.
+  /// Limit on the heap memory of the table, in bytes. Each n-gram takes 8 bytes. make() refuses more than 128 GiB.
   std::size_t bytes = std::size_t{16} << 20;
   /// Hash key. If the writers do not trust each other, it must be secret, random, and different for each table.
   std::uint64_t key = IndexOptions{}.key;
@@ -80,17 +80,20 @@ class BasicTokenTable {
   static constexpr std::size_t ways = 4;  ///< entries per bucket
   static constexpr unsigned foreign_bits = fingerprint_bits - 2;
 
-  /// Returns an empty table. Errors: invalid_argument if `ngram` is out of range or `bytes` is too small;
-  /// out_of_memory.
+  /// Returns an empty table. Errors: invalid_argument if `ngram` is out of range, or `bytes` too small or above its
+  /// limit; out_of_memory.
   static Result<BasicTokenTable> make(const TokenTableOptions& options = {}) noexcept {
     if (options.ngram == 0 || options.ngram > largest_ngram)
       return Error{ErrorCode::invalid_argument, "ngram has to be between 1 and 32", options.ngram, largest_ngram};
     if (options.bytes < overhead + bucket_bytes)
       return Error{ErrorCode::invalid_argument, "too few bytes for a single bucket of a TokenTable", options.bytes,
                    overhead + bucket_bytes};
-    // A bucket is addressed by 32 bits of the hash.
-    const std::uint64_t buckets =
-        std::min<std::uint64_t>((options.bytes - overhead) / bucket_bytes, std::uint64_t{1} << 32);
+    constexpr std::uint64_t most_bytes =
+        (std::uint64_t{1} << 32) * bucket_bytes;  // 32 bits of the hash address a bucket
+    if (options.bytes > most_bytes)
+      return Error{ErrorCode::invalid_argument, "bytes of a TokenTable is above the limit: pass at most 128 GiB",
+                   options.bytes, most_bytes};
+    const std::uint64_t buckets = (options.bytes - overhead) / bucket_bytes;
     const auto words = static_cast<std::size_t>(counter_count + buckets * ways);
     std::size_t space = words * sizeof(Word) + alignment;
     Memory memory(::operator new(space, std::nothrow));

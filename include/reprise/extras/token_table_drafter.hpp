@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 #include "reprise/extras/repetition_gate.hpp"
@@ -138,7 +139,7 @@ class TokenTableDrafter {
     if (poor_ >= options_.poor_rounds) rest_ = options_.rest_rounds;
   }
 
-  [[nodiscard]] const TokenTableDrafterOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const TokenTableDrafterOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   [[nodiscard]] const TokenTable* table() const noexcept { return table_; }
   /// Returns 0: the table is not counted.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return 0; }

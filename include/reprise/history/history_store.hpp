@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reprise/core/datastore.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/indexed_segments.hpp"
@@ -53,11 +54,11 @@ using HistoryStore = detail::BasicHistoryStore<std::uint32_t, 32>;
 
 struct HistoryOptions {
   /// Upper bound on the memory of the history, in bytes. make() allocates as many segments as fit, and nothing
-  /// allocates later. Values above 18 GiB have no effect.
+  /// allocates later. make() refuses more than 18 GiB (HistoryStore::most_bytes).
   std::size_t max_bytes = std::size_t{64} << 20;
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is stored
   /// Negative tokens and those from this value on are placeholders: they are not stored, and end the run. A snapshot
-  /// that contains such a token is refused as a whole. Values above 2^31 - 1 have no effect.
+  /// that contains such a token is refused as a whole. make() refuses more than 2^31 - 1.
   std::uint32_t vocabulary = 0x7fffffff;
   bool prompts = true;  ///< if true, stores tokens of prompts
   bool outputs = true;  ///< if true, stores tokens that the model generated
@@ -71,6 +72,8 @@ template <class SlotT, std::size_t segment_size>
 class BasicHistoryStore {
   using Text = IndexedSegments<SlotT, segment_size>;
 
+  static constexpr std::size_t segment_bytes = Text::bytes_for(1024) / 1024;
+
  public:
   using Counts = HistoryCounts;
   using Slot = SlotT;  ///< identifies a stored token
@@ -83,6 +86,9 @@ class BasicHistoryStore {
   static constexpr std::size_t least_duplicate = 64;               ///< a shorter repetition is stored again
   static constexpr std::size_t lead = 16;  ///< last tokens of a repetition, stored again before new text
 
+  /// The largest value of HistoryOptions::max_bytes for make().
+  static constexpr std::uint64_t most_bytes = (std::uint64_t{Text::most_segments} + 1) * segment_bytes;
+
   /// Creates a history without capacity, which stores and finds nothing.
   BasicHistoryStore() noexcept = default;
 
@@ -91,10 +97,17 @@ class BasicHistoryStore {
     return Text::bytes_for(std::max<std::size_t>(1, (tokens + segment_size - 1) / segment_size));
   }
 
-  /// Allocates the memory, at most 18 GiB, and returns an empty history. Errors: out_of_memory; size_out_of_range if
-  /// max_bytes is too small for one segment (`limit`: the bytes needed).
+  /// Allocates the memory and returns an empty history. Errors: out_of_memory; size_out_of_range if max_bytes is too
+  /// small for one segment (`limit`: the bytes needed), or if max_bytes or vocabulary is above its limit.
   static Result<BasicHistoryStore> make(const HistoryOptions& options = {}) noexcept {
-    std::size_t segments = std::min(options.max_bytes / (Text::bytes_for(1024) / 1024), Text::most_segments);
+    if (options.max_bytes > most_bytes)
+      return Error{ErrorCode::size_out_of_range,
+                   "HistoryOptions::max_bytes is above the limit: pass at most HistoryStore::most_bytes",
+                   options.max_bytes, most_bytes};
+    if (options.vocabulary > HistoryWord::most_tokens)
+      return Error{ErrorCode::size_out_of_range, "HistoryOptions::vocabulary is above the limit: pass at most 2^31 - 1",
+                   options.vocabulary, HistoryWord::most_tokens};
+    std::size_t segments = std::min(options.max_bytes / segment_bytes, Text::most_segments);
     while (segments > 0 && Text::bytes_for(segments) > options.max_bytes) --segments;
     if (segments == 0)
       return Error{ErrorCode::size_out_of_range, "HistoryOptions::max_bytes is too small for one segment: increase it",
@@ -146,7 +159,7 @@ class BasicHistoryStore {
     return text_.use_count(slot).load(std::memory_order_relaxed);
   }
 
-  [[nodiscard]] const HistoryOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const HistoryOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return text_.count() == 0 ? 0 : Text::bytes_for(text_.count());
   }
@@ -155,7 +168,7 @@ class BasicHistoryStore {
 
   // For the writer, or for any thread while nobody writes.
 
-  [[nodiscard]] const Counts& counts() const noexcept { return text_.counts(); }
+  [[nodiscard]] const Counts& counts() const noexcept REPRISE_LIFETIMEBOUND { return text_.counts(); }
 
   /// Calls visit(HistoryRun) for all stored runs, in the eviction order of their first segments: oldest first, except
   /// text that got a second chance. The last tokens of a sequence that has not ended may be missing.
@@ -247,7 +260,7 @@ class BasicHistoryStore {
   /// Returns true if the options allow the token to be stored. Otherwise ends the run and returns false.
   [[nodiscard]] bool accepts(Token token, Origin origin) noexcept {
     if (text_.count() == 0) return false;
-    const bool known = static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, HistoryWord::most_tokens);
+    const bool known = static_cast<std::uint32_t>(token) < options_.vocabulary;
     const bool wanted = origin == Origin::output ? options_.outputs : options_.prompts;
     if (known && wanted) return true;
     text_.counts().refused += known ? 0 : 1;

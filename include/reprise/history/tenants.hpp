@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/history_store.hpp"
@@ -111,7 +112,7 @@ class TenantHistories {
   }
 
   /// Returns the open tenant with this number, or nullptr if there is none.
-  [[nodiscard]] Tenant* find(Id id) const noexcept {
+  [[nodiscard]] Tenant* find(Id id) const noexcept REPRISE_LIFETIMEBOUND {
     const std::size_t slot = id == nobody ? slots_ : slot_of(id);
     return slot == slots_ ? nullptr : &tenants_[slot];
   }

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <span>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
@@ -65,8 +66,10 @@ class NgramOrders {
   [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
   [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] constexpr std::uint32_t operator[](std::size_t i) const noexcept { return orders_[i]; }
-  [[nodiscard]] constexpr const std::uint32_t* begin() const noexcept { return orders_.data(); }
-  [[nodiscard]] constexpr const std::uint32_t* end() const noexcept { return orders_.data() + size_; }
+  [[nodiscard]] constexpr const std::uint32_t* begin() const noexcept REPRISE_LIFETIMEBOUND { return orders_.data(); }
+  [[nodiscard]] constexpr const std::uint32_t* end() const noexcept REPRISE_LIFETIMEBOUND {
+    return orders_.data() + size_;
+  }
 
  private:
   // The compiler prints this name when a constant breaks the rule.

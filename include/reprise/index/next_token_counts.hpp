@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
@@ -19,11 +20,11 @@ namespace reprise::inline v0 {
 
 struct NextTokenOptions {
   /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
-  /// allocates later. Values above 256 GiB have no effect.
+  /// allocates later. make() refuses more than 256 GiB.
   std::size_t max_bytes = std::size_t{4} << 20;
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is counted
   /// Tokens greater than or equal to this value are not counted, and neither are negative tokens. A snapshot that
-  /// contains such a token is refused. Values above 2^31 - 1 have no effect.
+  /// contains such a token is refused. make() refuses more than 2^31 - 1.
   std::uint32_t vocabulary = detail::NextTokenWord::most_tokens;
   friend bool operator==(const NextTokenOptions&, const NextTokenOptions&) = default;
 };
@@ -79,7 +80,9 @@ class NextTokenCounts {
       for (const NextToken& next : tokens) total_ += next.count;
     }
 
-    [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept { return std::span(list_).first(size_); }
+    [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept REPRISE_LIFETIMEBOUND {
+      return std::span(list_).first(size_);
+    }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
     [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
     /// Returns the number of counted occurrences of the context: the sum of the listed counts, and the occurrences with
@@ -103,8 +106,12 @@ class NextTokenCounts {
   NextTokenCounts() noexcept = default;
 
   /// Allocates the memory and returns an empty table. Errors: out_of_memory; size_out_of_range if max_bytes is too
-  /// small for one line (`limit`: the bytes needed).
+  /// small for one line (`limit`: the bytes needed), or if max_bytes or vocabulary is above its limit.
   static Result<NextTokenCounts> make(const NextTokenOptions& options = {}) noexcept {
+    if (options.vocabulary > detail::NextTokenWord::most_tokens)
+      return Error{ErrorCode::size_out_of_range,
+                   "NextTokenOptions::vocabulary is above the limit: pass at most 2^31 - 1", options.vocabulary,
+                   detail::NextTokenWord::most_tokens};
     auto lines = detail::ContextLines::make(options.max_bytes, options.key);
     if (!lines) return lines.error();
     return NextTokenCounts(options, *std::move(lines), 0);
@@ -130,7 +137,7 @@ class NextTokenCounts {
   void prefetch(Token last) const noexcept { lines_.prefetch(lines_.place_of(last)); }
   void prefetch(Token before_last, Token last) const noexcept { lines_.prefetch(lines_.place_of(before_last, last)); }
 
-  [[nodiscard]] const NextTokenOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const NextTokenOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * line_bytes; }
   [[nodiscard]] std::size_t lines() const noexcept { return lines_.lines(); }
   /// Returns the contents of a line, for snapshots and tests. Requires line < lines().
@@ -194,8 +201,7 @@ class NextTokenCounts {
       : options_(options), lines_(std::move(lines)), evictions_(evictions) {}
 
   [[nodiscard]] bool knows(Token token) const noexcept {
-    return lines() != 0 &&
-           static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, detail::NextTokenWord::most_tokens);
+    return lines() != 0 && static_cast<std::uint32_t>(token) < options_.vocabulary;
   }
   [[nodiscard]] NextTokens read(Place place) const noexcept {
     if (lines() == 0) return {};

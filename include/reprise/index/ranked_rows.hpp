@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/context_lines.hpp"
@@ -38,11 +39,11 @@ struct Ranking {
 
 struct RankedRowsOptions {
   /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
-  /// allocates later. Values above 256 GiB have no effect.
+  /// allocates later. make() refuses more than 256 GiB.
   std::size_t max_bytes = std::size_t{4} << 20;
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is decoded
   /// Rows with a token greater than or equal to this value are not kept, and neither are rows with a negative token. A
-  /// snapshot that contains such a token is refused. Values above 2^31 have no effect.
+  /// snapshot that contains such a token is refused. make() refuses more than 2^31.
   std::uint32_t vocabulary = std::uint32_t{1} << 31;
   friend bool operator==(const RankedRowsOptions&, const RankedRowsOptions&) = default;
 };
@@ -93,8 +94,12 @@ class RankedRows {
   RankedRows() noexcept = default;  ///< a table without lines, which keeps nothing
 
   /// Allocates the memory and returns an empty table. Errors: out_of_memory; size_out_of_range if max_bytes is too
-  /// small for one line (`limit`: the bytes needed).
+  /// small for one line (`limit`: the bytes needed), or if max_bytes or vocabulary is above its limit.
   static Result<RankedRows> make(const RankedRowsOptions& options = {}) noexcept {
+    constexpr std::uint32_t most_tokens = RankedRowsOptions().vocabulary;
+    if (options.vocabulary > most_tokens)
+      return Error{ErrorCode::size_out_of_range, "RankedRowsOptions::vocabulary is above the limit: pass at most 2^31",
+                   options.vocabulary, most_tokens};
     auto lines = detail::ContextLines::make(options.max_bytes, options.key);
     if (!lines) return lines.error();
     return RankedRows(options, *std::move(lines));
@@ -119,7 +124,7 @@ class RankedRows {
   void prefetch(Token last) const noexcept { lines_.prefetch(lines_.place_of(last)); }
   void prefetch(Token before_last, Token last) const noexcept { lines_.prefetch(lines_.place_of(before_last, last)); }
 
-  [[nodiscard]] const RankedRowsOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const RankedRowsOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * line_bytes; }
   [[nodiscard]] std::size_t lines() const noexcept { return lines_.lines(); }
   /// Returns the contents of a line, for snapshots and tests. Requires line < lines().

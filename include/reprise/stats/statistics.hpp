@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 
@@ -86,11 +87,13 @@ struct Statistics {
   /// after truncate(), or if a predicate has refused the first pick of a pass.
   [[nodiscard]] std::int64_t passes_saved() const noexcept { return static_cast<std::int64_t>(tokens - passes); }
   [[nodiscard]] std::uint64_t count(Cut cut) const noexcept { return cuts[static_cast<std::size_t>(cut)]; }
-  [[nodiscard]] const Sent& from(DraftSource source) const noexcept {
+  [[nodiscard]] const Sent& from(DraftSource source) const noexcept REPRISE_LIFETIMEBOUND {
     return by_source[static_cast<std::size_t>(source)];
   }
   /// Returns the counts for one depth. Depth 1 is directly after the anchor. All depths above 16 share one count.
-  [[nodiscard]] const Sent& at_depth(std::size_t depth) const noexcept { return by_depth[depth_bin(depth)]; }
+  [[nodiscard]] const Sent& at_depth(std::size_t depth) const noexcept REPRISE_LIFETIMEBOUND {
+    return by_depth[depth_bin(depth)];
+  }
 
   /// Adds one committed round. Cost: a few additions for each sent node.
   ///

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reprise/core/detail/contract.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 
 namespace reprise::testing {
 
@@ -71,7 +72,7 @@ struct Report {
   /// Returns true if something was checked and nothing was wrong. Near ties pass; the reader judges them.
   [[nodiscard]] bool passed() const noexcept { return verdict() == Verdict::exact || verdict() == Verdict::near_tie; }
   /// Returns the first finding with that `what`; nullptr if there is none.
-  [[nodiscard]] const Finding* find(const std::string& what) const noexcept {
+  [[nodiscard]] const Finding* find(const std::string& what) const noexcept REPRISE_LIFETIMEBOUND {
     const auto at = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.what == what; });
     return at == findings.end() ? nullptr : &*at;
   }

@@ -25,6 +25,7 @@ class NgramPool {
  public:
   static constexpr std::size_t most_following = 7;  ///< maximum number of tokens after the first
   static constexpr std::size_t most_ways = 16;
+  static constexpr std::size_t most_places = std::size_t{1} << 24;
 
   struct Ngram {
     std::uint64_t added = 0;  ///< serial number of this n-gram's latest addition; 0: vacant
@@ -34,14 +35,11 @@ class NgramPool {
   };
 
   /// `following`: number of tokens after the first, 1 to most_following. `ways`: number of n-grams per place, 1 to
-  /// most_ways. `ngrams`: maximum number of n-grams in the pool, at least `ways`; values above 2^24 x ways have no
-  /// effect.
+  /// most_ways. `ngrams`: maximum number of n-grams in the pool, `ways` to most_places x `ways`.
   NgramPool(std::size_t following, std::size_t ways, std::size_t ngrams, std::uint64_t key) noexcept
-      : following_(following),
-        ways_(ways),
-        places_(std::bit_floor(std::min(ngrams / ways, std::size_t{1} << 24))),
-        key_(key) {
-    REPRISE_EXPECTS(following >= 1 && following <= most_following && ways >= 1 && ways <= most_ways && places_ >= 1);
+      : following_(following), ways_(ways), places_(std::bit_floor(ngrams / ways)), key_(key) {
+    REPRISE_EXPECTS(following >= 1 && following <= most_following && ways >= 1 && ways <= most_ways && places_ >= 1 &&
+                    ngrams <= most_places * ways);
   }
 
   /// Empties the pool. The first call also allocates its memory.

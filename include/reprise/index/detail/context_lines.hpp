@@ -49,12 +49,18 @@ class ContextLines {
   }
   ~ContextLines() = default;
 
-  /// Allocates as many lines as `max_bytes` has room for, at most 2^32, and returns them empty. Errors: out_of_memory;
-  /// size_out_of_range if `max_bytes` is too small for one line (`limit`: the bytes needed).
+  /// The largest memory: a place selects a line with 32 bits.
+  static constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 32) * line_bytes;
+
+  /// Allocates as many lines as `max_bytes` has room for, and returns them empty. Errors: out_of_memory;
+  /// size_out_of_range if `max_bytes` is too small for one line (`limit`: the bytes needed) or above most_bytes.
   [[nodiscard]] static Result<ContextLines> make(std::size_t max_bytes, std::uint64_t key) noexcept {
+    if (max_bytes > most_bytes)
+      return Error{ErrorCode::size_out_of_range, "max_bytes of the table is above the limit: pass at most 256 GiB",
+                   max_bytes, most_bytes};
     ContextLines made;
     made.key_ = key;
-    made.lines_ = static_cast<std::size_t>(std::min<std::uint64_t>(max_bytes / line_bytes, std::uint64_t{1} << 32));
+    made.lines_ = max_bytes / line_bytes;
     if (made.lines_ == 0)
       return Error{ErrorCode::size_out_of_range, "max_bytes of the table is too small for one line: increase it",
                    max_bytes, line_bytes};

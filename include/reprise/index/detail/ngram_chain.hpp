@@ -152,7 +152,7 @@ class NgramChain {
       if (moving()) larger_ = {};  // a truncation has made room: a move that waits would hold memory for long
       return false;
     }
-    const std::size_t slots = NgramTable::slots_for(room + std::max(room / 16 * 7, tokens.size() / 32));
+    const std::size_t slots = NgramTable::slots_for(room + std::max(room / 8 * 3, tokens.size() / 32));
     constexpr std::size_t cleared = 32;  // slots cleared in the time in which one token is entered
     if (!larger_.table.prepare(moving() ? larger_.table.slots() : slots, cleared * count)) return moving();
     enter(tokens, count, table_.complete());
