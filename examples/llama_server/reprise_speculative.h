@@ -38,6 +38,7 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     options.key = secret();
     need(reprise_batch_create(&options, n_seq, &batch, &error));
     llama_model_desc(llama_get_model(params.draft.ctx_tgt), model, sizeof(model));
+    stop_at_ends();
     load();
   }
   ~common_speculative_impl_reprise() override {
@@ -110,6 +111,16 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
   }
   void need(reprise_status status) const {
     if (status != REPRISE_OK) throw std::runtime_error(std::string("reprise: ") + error.message);
+  }
+  // Nothing is drafted after a token at which the server ends a request. It does not show the parameters of requests:
+  // with `ignore_eos`, drafts are only shorter.
+  void stop_at_ends() {
+    llama_tokens ends;
+    for (llama_token id = 0; id < llama_vocab_n_tokens(vocab); ++id)
+      if (llama_vocab_is_eog(vocab, id)) ends.push_back(id);
+    for (uint32_t i = 0; i < n_seq; ++i)  // reprise_batch_assign() leaves them
+      if (reprise_batch_stop_at(batch, i, ends.data(), ends.size()) != REPRISE_OK)
+        SPC_WRN("reprise: %s\n", reprise_batch_error(batch)->message);
   }
   // Moves the text of a request that has ended to the history. If it continues the last text of the slot, only the new
   // part is counted.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The files of the speculation type of llama-server: its own code, with stand-ins for the types of llama.cpp.
+/// \file The speculation type of llama-server, and its files: its own code, with stand-ins for the types of llama.cpp.
 #include <gtest/gtest.h>
 
 #if !defined(_WIN32)  // the tests cause faults with POSIX calls
@@ -51,6 +51,8 @@ const llama_model* llama_get_model(const llama_context*) { return nullptr; }
 const llama_vocab* llama_model_get_vocab(const llama_model*) { return nullptr; }
 uint32_t llama_n_batch(const llama_context*) { return 512; }
 int32_t llama_vocab_n_tokens(const llama_vocab*) { return 1000; }
+llama_token end_of_generation = -1;
+bool llama_vocab_is_eog(const llama_vocab*, llama_token id) { return id == end_of_generation; }
 const char* llama_vocab_get_text(const llama_vocab*, llama_token) { return "token"; }
 void llama_model_desc(const llama_model*, char* text, size_t room) { std::snprintf(text, room, "a model"); }
 struct common_params_speculative {
@@ -183,6 +185,39 @@ TEST_F(ServerFiles, ThatCannotBeReplacedAreLeftAsTheyAre) {
   run();
   EXPECT_TRUE(warned("history.key: the path is a folder")) << warnings;
   EXPECT_EQ(read(path("history")), "no snapshot");
+}
+
+/// Returns the longest run of drafted tokens after `end`, in the second slot, which answers two requests.
+std::size_t drafted_after(llama_token end) {
+  common_speculative_impl_reprise server({}, 2);
+  std::size_t longest = 0;
+  for (const llama_token first : {500, 600}) {
+    llama_tokens text;
+    for (int i = 0; i < 200; ++i) text.push_back(first + i % 40);
+    server.begin(1, text);
+    for (int i = 0; i < 40; ++i) {
+      llama_tokens draft;
+      const llama_token last = first + i % 40;
+      common_speculative_draft_params_vec passes(2);
+      passes[1] = {true, &text, last, -1, &draft};
+      server.draft(passes);
+      EXPECT_TRUE(draft.empty() || i == 39 || draft[0] == last + 1) << "the text repeats";
+      const auto at = std::find(draft.begin(), draft.end(), end);
+      if (at != draft.end()) longest = std::max(longest, static_cast<std::size_t>(draft.end() - at) - 1);
+      server.process({llama_tokens(1 + draft.size())});
+      text.push_back(last);
+    }
+  }
+  return longest;
+}
+
+TEST(ServerDrafts, EndWhereTheServerEndsARequest) {
+  for (const llama_token end : {520, 620}) {
+    EXPECT_GT(drafted_after(end), 1U);
+    end_of_generation = end;
+    EXPECT_EQ(drafted_after(end), 0U);
+    end_of_generation = -1;
+  }
 }
 
 TEST_F(ServerFiles, AreAtMost256MiB) {

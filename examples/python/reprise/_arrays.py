@@ -105,6 +105,15 @@ def ends(eos: Any, below: int) -> Tokens:
     return tokens(eos, "eos", below)
 
 
+def stops(ids: Any, below: int) -> Tokens:
+    """Returns the tokens among the ids that an engine says end generation: None, one integer, or several.
+
+    Engines also have -1 there, or ids that the model does not have. They are left out, because no model picks them.
+    """
+    given = np.asarray([] if ids is None else ids, np.int64).reshape(-1)
+    return np.unique(given[(given >= 0) & (given < below)]).astype(np.int32)
+
+
 def address(array: Tokens) -> int:
     """Returns the address of the first element."""
     return int(array.__array_interface__["data"][0])

@@ -69,20 +69,24 @@ class Drafter(Owner):
         self._clock = checked_clock(clock)
         self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine, vocabulary))
         self.enabled = True
-        self._draft = _library.library.reprise_follower_draft
+        self._draft = _library.library.reprise_follower_draft_after
         self._pointer, self._count = ctypes.c_void_p(), ctypes.c_size_t()
         self._results = ctypes.byref(self._pointer), ctypes.byref(self._count)
         # A view of the library's buffer. It is read only after the library has returned the same address again.
         self._view: tuple[int | None, Tokens] = None, np.empty(0, np.int32)
 
-    def draft(self, ids: Any, most: int = 16, conversation: int | None = None, now: int | None = None) -> Tokens:
+    def draft(
+        self, ids: Any, most: int = 16, conversation: int | None = None, now: int | None = None, after: int = 0
+    ) -> Tokens:
         """Returns at most `most` tokens that may follow `ids`: a new array, possibly empty.
 
         `ids`: all tokens that the engine has committed: an array or a list of integers. A contiguous array of 32-bit
         integers is read without a copy. `most`: 0 for a pass without a draft; call draft() before that pass too.
         `conversation`: a number from 1 for the conversation, in every call or in none. With it, changed text of the
         same conversation is drafted from; without it, changed text is a new sequence. `now`: nanoseconds on a clock
-        that does not go back; None: those of `clock`; 0: unknown, so that the pass teaches no cost.
+        that does not go back; None: those of `clock`; 0: unknown, so that the pass teaches no cost. `after`: if the
+        sequence goes on, the number of tokens of the last call: `ids` are those after them, possibly none. So only new
+        tokens are read. A wrong number is refused. 0: `ids` are all.
         """
         # A call has to cost a few microseconds, so the usual arguments take the shortest way.
         if type(ids) is not np.ndarray or ids.dtype is not _INT32 or ids.ndim != 1:
@@ -102,7 +106,10 @@ class Drafter(Owner):
             now = self._clock()
         else:
             now = whole(now, "now")
-        drafted: Tokens = self._alone(self._read, first, ids.size, most if self.enabled else 0, now, conversation)
+        if type(after) is not int or after < 0:
+            after = whole(after, "after")
+        most = most if self.enabled else 0
+        drafted: Tokens = self._alone(self._read, first, ids.size, after, most, now, conversation)
         return drafted
 
     def _read(self, *arguments: Any) -> Tokens:

@@ -60,6 +60,7 @@ _WORDS = (
     ("reprise_limits.", ""),
     ("HistoryOptions::", ""),
     ("Capabilities::", ""),
+    ("pass all ids after 0", "pass that number, or all ids without `after`"),
     ("pass_ns", "ns"),
     ("now_ns", "now"),
     ("the handle", "the object"),
@@ -78,6 +79,8 @@ def error(status: int, described: Any, call: str) -> Error:
             text += f" (found {value}, the limit is {limit})" if limit else f" (found {value})"
     kind = _CLASSES.get(status, ArgumentError)
     name = (_BY_CALL.get(call) or _BY_CODE.get(status, call)) if kind is ArgumentError else call
+    if text.startswith("`after` "):
+        name, text = "after", text[len("`after` ") :]
     raised = kind(f"{name}: {text}")
     raised.status, raised.value, raised.limit = status, value, limit
     return raised

@@ -165,7 +165,7 @@ class Owner:
     def _run(self, function: Any, name: str, arguments: Sequence[Any], read: Callable[[], Any] | None) -> Any:
         pointer = self._open().pointer
         status = function(pointer, *arguments)
-        if status != _library.OK:
+        if status:
             raise error(status, self._error(pointer).contents, name)
         return read() if read is not None else None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _library
-from ._arrays import BELOW, address, tokens, whole
+from ._arrays import address, text, whole
 from ._handle import Owner, shown
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class History(Owner):
     One thread may change a history while others draft from it.
 
     `max_bytes`: memory of the text and its index; 0: 64 MiB. `next_token_bytes`: memory of the table of next-token
-    counts; 0: no table. `key`: secret and random if the text is not trusted. `vocabulary`: tokens from this value on
-    are refused; 0: all below 2^31 - 1 are allowed.
+    counts; 0: no table. `key`: secret and random if the text is not trusted. `vocabulary`: the number of logits in a
+    row of the model's output; 0: unknown.
     """
 
     _kind = "history"
@@ -42,17 +42,17 @@ class History(Owner):
             whole(key, "key", most=2**64 - 1),
             whole(vocabulary, "vocabulary", most=2**32 - 1),
         )
-        self._below = min(options.vocabulary or BELOW, BELOW - 1)
         given = {"max_bytes": max_bytes, "next_token_bytes": next_token_bytes, "vocabulary": vocabulary}
         self._create(options, shown(given))
 
     def add(self, ids: Any, prompt: int = 0, name: int = 0, removable: bool = True) -> None:
         """Stores a sequence, of which the first `prompt` tokens are the prompt.
 
+        Placeholders are not stored, and no match continues across them: negative ids, and those from `vocabulary` on.
         `name`: a number for the sequence, for remove(). `removable`: False if the sequence will never have to be
         removed. Only then are its next tokens counted, because counts cannot be removed.
         """
-        array = tokens(ids, "ids", self._below)
+        array = text(ids, "ids")
         if not isinstance(removable, (bool, np.bool_)):
             raise TypeError(f"removable: must be True or False, but is of the type {type(removable).__name__}")
         self._call(

@@ -201,6 +201,7 @@ FUNCTIONS = {
     "reprise_follower_create": "ippe",
     "reprise_follower_destroy": "vp",
     "reprise_follower_draft": "ippzzlupp",
+    "reprise_follower_draft_after": "ippzzzlupp",
     "reprise_follower_verified": "ipz",
     "reprise_follower_stop_at": "ippz",
     "reprise_follower_forget": "ip",

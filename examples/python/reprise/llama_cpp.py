@@ -18,7 +18,7 @@ import llama_cpp
 import numpy as np
 from llama_cpp.llama_speculative import LlamaDraftModel
 
-from ._arrays import Tokens, whole
+from ._arrays import Tokens, stops, whole
 from ._drafter import Drafter
 from ._errors import ArgumentError
 from ._options import LONGEST, clock_for
@@ -35,14 +35,16 @@ _off = contextvars.ContextVar("off", default=False)
 class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     """Drafts for one Llama object. `most`: upper bound on drafted tokens of a pass. `options`: those of Drafter.
 
+    `eos`: the tokens that end a generation: nothing is drafted after them. enable() takes those of the model.
     The engine calls it before each pass, with all committed tokens.
     Llama(draft_model=DraftModel(), logits_all=True) works too, but costs more than enable(): the engine then computes
     and copies the logits of the whole prompt.
     """
 
-    def __init__(self, most: int = 16, **options: Unpack[Options]) -> None:
+    def __init__(self, most: int = 16, eos: Any = (), **options: Unpack[Options]) -> None:
         self.most = whole(most, "most", most=LONGEST)
         self.drafter = Drafter(**options)
+        self.drafter.stop_at(eos)
 
     def __call__(self, input_ids: Any, /, **_: Any) -> Tokens:
         if np.less(input_ids, 0).any():  # rows of an image have no ids, and the engine leaves these unset
@@ -64,6 +66,8 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
 
     The Llama object needs no `logits_all`: the engine computes the logits of a draft's rows, and of the prompt's last
     row. The default of `clock` is processor time if the model is on the processor, and the time of day otherwise.
+    Nothing is drafted after a token at which the engine ends a completion. If a caller of `llama.generate()` goes on
+    after one, drafts are only shorter.
     To turn drafts off again, set `llama.draft_model = None`; for one request, see without_drafts().
     """
     if getattr(llama, "_is_recurrent", False) or getattr(llama, "_is_hybrid", False):
@@ -83,6 +87,7 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
     on_gpu = llama.model_params.n_gpu_layers != 0 and llama_cpp.llama_supports_gpu_offload()
     options.setdefault("clock", clock_for(not on_gpu))
     drafts = DraftModel(most, **options)
+    drafts.drafter.stop_at(_stops(llama, drafts.drafter._below))
 
     def with_logits(batch: Any, n_past: int, logits_all: bool) -> None:
         set_batch(engine_batch, batch, n_past, logits_all or len(batch) <= 1 + most)
@@ -106,6 +111,12 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
     llama.sample = sample_row
     llama.draft_model = drafts
     return drafts
+
+
+def _stops(llama: Any, below: int) -> Tokens:
+    """Returns the tokens at which the engine ends a completion: all of the vocabulary that it calls an end."""
+    vocab, is_end = llama._model.vocab, llama_cpp.llama_vocab_is_eog
+    return stops([token for token in range(llama.n_vocab()) if is_end(vocab, token)], below)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.models.cache import can_trim_prompt_cache, make_prompt_cache, trim_prompt_cache
 
-from ._arrays import tokens, whole
+from ._arrays import ends, tokens, whole
 from ._generation import Generation
 from ._options import LONGEST
 from ._session import Session
@@ -21,25 +21,29 @@ def generate_step(
     model: Any,
     *,
     max_tokens: int = 256,
+    eos: Any = (),
     most: int = 16,
     session: Session | None = None,
     sampler: Callable[[Any], Any] = lambda logprobs: mx.argmax(logprobs, axis=-1),
     prompt_cache: Any = None,
     prefill_step_size: int = 512,
 ) -> Iterator[tuple[int, Any]]:
-    """Yields tokens and their log probabilities, as mlx-lm's function of this name. The caller ends it, as there.
+    """Yields tokens and their log probabilities, as mlx-lm's function of this name.
 
-    `max_tokens`: -1: no bound. `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs from
-    call to call; None: a new one. It serves one generation at a time: a second one gets an OrderError until the first
-    has ended, is closed or is collected. `prompt_cache`: must be empty or hold the tokens before `prompt`. Nothing is
-    drafted while it cannot be trimmed: with a recurrent state, or from where a sliding window is full. The statistics
-    of the session count such passes as `cuts` by `budget`.
+    `eos`: the token that ends the generation, or several, such as `tokenizer.eos_token_ids`. The first one is yielded
+    last, and nothing is drafted after it. Without `eos` the caller ends the generation, as with mlx-lm's function.
+    `max_tokens`: -1: no bound. `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs
+    from call to call; None: a new one. It serves one generation at a time: a second one gets an OrderError until the
+    first has ended, is closed or is collected. `prompt_cache`: must be empty or hold the tokens before `prompt`.
+    Nothing is drafted while it cannot be trimmed: with a recurrent state, or from where a sliding window is full. The
+    statistics of the session count such passes as `cuts` by `budget`.
     """
     cache = prompt_cache if prompt_cache is not None else make_prompt_cache(model)
     ids, most = tokens(prompt, "prompt"), whole(most, "most", most=LONGEST)
     if max_tokens == 0:
         return
     session = session if session is not None else Session()
+    limits: dict[str, Any] = {"max_tokens": max(max_tokens, 0), "eos": ends(eos, session._below)}
     generation = Generation()
     try:
         generation.begin(session)
@@ -47,7 +51,7 @@ def generate_step(
         for first in range(0, len(ids) - 1, prefill_step_size):
             model(mx.array(ids[first : min(first + prefill_step_size, len(ids) - 1)])[None], cache=cache)
             mx.eval([layer.state for layer in cache])
-        while (step := session.plan(min(most, _drafts_that_fit(cache)), max_tokens=max(max_tokens, 0))) is not None:
+        while (step := session.plan(min(most, _drafts_that_fit(cache)), **limits)) is not None:
             logits = model(mx.array(step.batch)[None], cache=cache)[0, -1 - step.drafted :]
             logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
             done = session.commit(np.array(sampler(logprobs)).astype(np.int32))

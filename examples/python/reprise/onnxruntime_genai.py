@@ -64,7 +64,8 @@ def generate(
 def set_draft(engine: Any, request: Any, ids: Any, drafter: Drafter, most: int = 16) -> int:
     """Gives a request of the Engine a draft for its next pass, and returns the number of drafted tokens.
 
-    `ids`: all tokens of the request. Use one drafter for each request. Not run by this project: the Engine needs a GPU.
+    `ids`: all tokens of the request. Use one drafter for each request, and tell it with Drafter.stop_at() what ends a
+    generation. Not run by this project: the Engine needs a GPU.
     """
     draft = drafter.draft(ids, min(most, engine.max_draft_tokens_per_proposal()))
     if draft.size:

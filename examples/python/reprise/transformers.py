@@ -15,7 +15,7 @@ import torch
 from transformers import Cache, DynamicCache, GenerationMixin
 from transformers.generation.candidate_generator import CandidateGenerator
 
-from ._arrays import whole
+from ._arrays import Tokens, stops, whole
 from ._drafter import Drafter
 from ._errors import OrderError
 from ._handle import Lock
@@ -131,8 +131,7 @@ class Drafts:
     def statistics(self) -> Statistics:
         """The counts of all generations that have ended. `fields` has whole numbers only.
 
-        `fields["plain_REASON"]`: the requests that were decoded without drafts for this reason. A beam search is not
-        counted.
+        `fields["plain_REASON"]`: the requests that were decoded without drafts for this reason, such as "beams".
         """
         names = ("tokens", "passes", "drafted_passes", "drafted", "accepted", "timed_passes", "pass_ns")
         counts = self._lock.alone(dict, self._counts)
@@ -199,7 +198,7 @@ class Drafts:
             if self._max_leaves > 1:
                 return self._with_branches(drafter, model, ids, processors, criteria, config, streamer, inputs)
             # The config is a copy for this request. If disable() comes now, the engine uses its own lookup.
-            config._candidates = candidates = _Candidates(drafter, self._most, config.max_length, criteria)
+            config._candidates = candidates = _Candidates(drafter, self._most, _longest(config, criteria), criteria)
             config.prompt_lookup_num_tokens = max(1, self._most)
             single = _Single(streamer) if streamer is not None else None
             try:
@@ -219,10 +218,11 @@ class Drafts:
         if ids.shape[1] - cached > 1:
             prefix = ids[:, cached:-1].to(model.device)
             model(input_ids=prefix, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        longest, eos = _longest(config, criteria), _eos(criteria, session._below)
         while True:
-            room = config.max_length - ids.shape[1] - 1
-            step = session.plan(max(0, min(self._most, room)))
-            assert step is not None  # it has no limits; the stopping criteria end the output
+            room = longest - ids.shape[1] - 1
+            step = session.plan(max(0, min(self._most, room)), eos=eos)
+            assert step is not None  # the stopping criteria, which have these ends too, end the output
             cached = ids.shape[1] - step.pending
             logits = _run(model, step, cached, cache).to(ids.device)
             _report(session, logits)
@@ -265,6 +265,12 @@ class _Drafting:
             return GenerationMixin._sample(self, *asked, synced_gpus=synced_gpus, streamer=streamer, **inputs)
         return drafts._generate(self, *asked, streamer, inputs)
 
+    def _beam_search(self, *positional: Any, **named: Any) -> Any:
+        drafts = getattr(type(self), "_drafts", None)
+        if drafts is not None:
+            drafts._count_plain("beams")
+        return GenerationMixin._beam_search(self, *positional, **named)
+
     def _get_candidate_generator(self, generation_config: Any, **more: Any) -> Any:
         candidates = getattr(generation_config, "_candidates", None)
         if candidates is not None:
@@ -285,9 +291,9 @@ class _Single:
 
 class _Candidates(CandidateGenerator):  # type: ignore[misc]
     def __init__(self, drafter: Drafter, most: int, max_length: int, criteria: Any) -> None:
-        self._drafter, self._most, self._ids = drafter, most, None
-        limits = [each.max_length for each in criteria if hasattr(each, "max_length")]
-        self._max_length = min([max_length, *limits])
+        self._drafter, self._most, self._ids, self._known = drafter, most, None, 0
+        self._max_length = max_length
+        drafter.stop_at(_eos(criteria, drafter._below))  # also if there are none: it had those of another request
         self._own = type(criteria)(each for each in criteria if _is_own(each))
         self._custom = [each for each in criteria if not _is_own(each)]
         self._window = max((getattr(each, "maximum_token_len", 0) for each in criteria), default=0)
@@ -295,9 +301,14 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
     def get_candidates(self, input_ids: Any, **_: Any) -> tuple[Any, None]:
         count = input_ids.shape[1]
         room = max(0, self._max_length - count - 1) if count >= self._window else 0
-        draft = self._drafter.draft(input_ids[0].cpu().numpy(), min(self._most, room))
+        new = input_ids[0, self._known :].cpu().numpy()  # the loop only appends
+        draft = self._drafter.draft(new, min(self._most, room), after=self._known)
+        self._known = count
         longer = torch.cat([input_ids, torch.from_numpy(draft).to(input_ids)[None]], dim=1)
-        return longer[:, : count + self._before_stop(longer, count)], None
+        kept = self._before_stop(longer, count)
+        if kept < len(draft):
+            self._drafter.verified(kept)  # the pass shows nothing about the others
+        return longer[:, : count + kept], None
 
     def update_candidate_strategy(self, input_ids: Any, *_: Any, **__: Any) -> None:
         self._ids = input_ids
@@ -305,7 +316,7 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
     def end(self) -> None:
         """Shows the drafter the tokens of the last pass."""
         if self._ids is not None:
-            self._drafter.draft(self._ids[0].cpu().numpy(), 0)
+            self._drafter.draft(self._ids[0].cpu().numpy(), 0)  # all, in case an exception came within draft()
         self._drafter.forget()
 
     def _before_stop(self, longer: Any, count: int) -> int:
@@ -323,6 +334,18 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
             if stops[i] or any(_fires(each, longer[:, : count + i + 1]) for each in self._custom):
                 return i
         return drafted
+
+
+def _longest(config: Any, criteria: Any) -> int:
+    """Returns the number of tokens at which a generation ends."""
+    limits = [int(each.max_length) for each in criteria if hasattr(each, "max_length")]
+    return min([int(config.max_length), *limits])
+
+
+def _eos(criteria: Any, below: int) -> Tokens:
+    """Returns the tokens that end a generation."""
+    ids = [each.eos_token_id.cpu().numpy() for each in criteria if type(each).__name__ == "EosTokenCriteria"]
+    return stops(np.hstack(ids) if ids else None, below)
 
 
 def _fires(criterion: Any, ids: Any) -> bool:

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import BELOW, address, has_outside, whole
+from ._arrays import BELOW, Tokens, address, has_outside, stops, whole
 from ._batch import BatchDrafter
-from ._library import Slot
+from ._errors import error
+from ._library import Slot, library
+from ._options import LONGEST
 
 if TYPE_CHECKING:
     from ._options import Options
 
 _MANY = 2**31  # more rows than any pass has
+_DRAFTS = [c_int32 * count for count in range(LONGEST + 1)]
 
 
 class Proposer:
@@ -27,22 +30,35 @@ class Proposer:
     follows a text: a row has the slot whose tokens its text begins with. Rows may take turns: a slot keeps its text
     while no row has it, until all slots are in use and it is the least recently used one. Then a row with a new text
     gets it, where nothing of the text before is left. A row with ids that are no tokens, such as -1, drafts nothing.
+
+    Nothing is drafted after an EOS token of the model. vLLM does not pass on the parameters of a request: those with
+    `ignore_eos` or `min_tokens` have shorter drafts there, and their `stop_token_ids` and `max_tokens` are not known.
     """
 
     #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens.
     options: ClassVar[Options] = {}
+    #: The tokens that end a generation; None: those of the model's configuration and generation_config.json.
+    eos: ClassVar[Any] = None
 
     def __init__(self, vllm_config: Any) -> None:
         most = vllm_config.speculative_config.num_speculative_tokens
-        self.most = whole(most, "num_speculative_tokens", most=64)
+        self.most = whole(most, "num_speculative_tokens", most=LONGEST)
         self.max_length = int(vllm_config.model_config.max_model_len)
         scheduler = getattr(vllm_config, "scheduler_config", None)
         options: Options = {"max_draft": self.most, **self.options}
         self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **options)
+        eos = _eos(vllm_config.model_config, self.drafter._below) if self.eos is None else self.eos
+        for slot in range(self.drafter.slots):
+            self.drafter.stop_at(slot, eos)
         self._free = list(range(self.drafter.slots))
-        self._ends: dict[int, tuple[int, bytes]] = {}  # how the text of each slot ends, in order of their last use
-        self._slots: dict[tuple[int, bytes], list[int]] = {}  # the slots by these ends
+        self._ends: dict[int, tuple[int, ...]] = {}  # how the text of each slot ends, in order of their last use
+        self._owners: dict[int, int] = {}  # the slots of the rows in the last call
         self._planned: dict[int, int] = {}  # the rows of each slot in its last pass
+        self._rows = 0  # those of all slots in the last pass
+        self._known = library.reprise_batch_known
+        self._array: Any = (Slot * 0)()
+        self._entries: list[Any] = []
+        self._source: Any = None
         if _samples_wrongly():
             warnings.warn(
                 "vllm: on a processor, this release samples drafted rows at random temperatures, with every drafter: "
@@ -57,119 +73,175 @@ class Proposer:
         self, sampled_token_ids: Any, num_tokens_no_spec: Any, token_ids_cpu: Any, slot_mappings: Any = None
     ) -> list[list[int]]:
         """Returns a draft for each row. A row without sampled tokens has a part of its prompt still to run."""
+        # A row may take at most 5 us more than in BatchDrafter.draft(), so the usual rows take the shortest way.
         drafts: list[list[int]] = [[] for _ in sampled_token_ids]
+        lengths, longest = np.asarray(num_tokens_no_spec)[: len(drafts)].tolist(), self.max_length
         rows = [
-            _Row(i, length, length - len(sampled))
-            for i, sampled in enumerate(sampled_token_ids)
-            if len(sampled) and (length := int(num_tokens_no_spec[i])) < self.max_length
+            _Row(number, length, length - len(sampled))
+            for number, (sampled, length) in enumerate(zip(sampled_token_ids, lengths))
+            if len(sampled) and length < longest
         ]
-        table = _table(token_ids_cpu)
+        table = self._table_of(token_ids_cpu)
         self._find(rows, table)
-        good = [row for row in rows if self._are_tokens(table[row.number, row.known : row.length])]
+        good = [row for row in rows if self._has_tokens(row, table)]
         # A row without a slot has run a part of its prompt, of unknown length: such a pass teaches no cost. A row
         # without new tokens has not run: the call is repeated before the pass.
-        begun = len(good) < len(drafts) or any(row.slot < 0 for row in good)
-        ran = sum(self._planned[row.slot] for row in good if row.slot >= 0 and row.known < row.length)
-        self.drafter.ran(_MANY if begun else ran)
+        planned, ends, ran = self._planned, self._ends, 0
+        begun = len(good) < len(drafts)
         for row in good:
-            if row.slot >= 0:
-                self._remove(row.slot)
-        for row in good:
-            if row.slot < 0 and (self._free or self._ends):
-                row.slot = self._free.pop() if self._free else self._remove(next(iter(self._ends)))
-                self.drafter.forget(row.slot)
-        good = [row for row in good if row.slot >= 0]
-        for row in good:
-            end = self._ends[row.slot] = _end(table[row.number], row.length)
-            self._slots.setdefault(end, []).append(row.slot)
-        array = _entries(good, table)
-        for entry, row in zip(array, good):
-            entry.most = min(self.most, self.max_length - row.length - 1)
-            entry.ids, entry.count, entry.after = entry.ids + 4 * row.known, row.length - row.known, row.known
+            if row.slot < 0:
+                begun = True
+            else:
+                ends.pop(row.slot)  # no other row can have it
+                if row.known < row.length:
+                    ran += planned.get(row.slot, 0)
+        if begun or ran != self._rows:  # without a call, those that were planned have run
+            self.drafter.ran(_MANY if begun else ran)
+        if begun:
+            for row in good:
+                if row.slot < 0 and (self._free or ends):
+                    if self._free:
+                        row.slot = self._free.pop()
+                    else:
+                        row.slot = next(iter(ends))
+                        del ends[row.slot]
+                    self.drafter.forget(row.slot)
+            good = [row for row in good if row.slot >= 0]
+        array, entries = self._entries_for(len(good))
+        first, step, most = self._first, self._step, self.most
+        self._owners = owners = {}
+        for entry, row in zip(entries, good):
+            slot, known, length = row.slot, row.known, row.length
+            owners[row.number] = slot
+            ends[slot] = row.end
+            entry.slot, entry.count, entry.after = slot, length - known, known
+            entry.ids = first + row.number * step + 4 * known
+            entry.most = min(most, longest - length - 1)
 
         def read() -> None:
-            for entry, row in zip(array, good):
+            rows_of_pass = len(good)
+            for entry, row in zip(entries, good):
                 count = entry.drafted
-                self._planned[row.slot] = 1 + count
+                planned[row.slot] = 1 + count
                 if count:
-                    drafts[row.number] = (c_int32 * count).from_address(entry.draft)[:]
+                    rows_of_pass += count
+                    drafts[row.number] = _DRAFTS[count].from_address(entry.draft)[:]
+            self._rows = rows_of_pass
 
         self.drafter._call("draft", array, len(array), self.drafter._clock(), read=read)
         return drafts
 
     def _find(self, rows: list[_Row], table: Any) -> None:
         """Gives each row the slot whose tokens its text begins with, if there is one."""
-        guessed: list[_Row] = []
-        taken: set[int] = set()
-        for row in rows:
-            ids = table[row.number]
-            for length in (row.before, row.length):  # the second: the call is repeated
-                slots = self._slots.get(_end(ids, length), ())
-                row.slot = next((slot for slot in slots if slot not in taken), -1)
-                if row.slot >= 0:
-                    taken.add(row.slot)
+        owners, ends, guessed = self._owners, self._ends, []
+        for row in rows:  # nearly all rows still have their slots of the last call
+            slot = owners.get(row.number, -1)
+            end = ends.get(slot)
+            if end is not None and (end[0] == row.before or end[0] == row.length):  # the second: the call is repeated
+                row.slot = slot
+                guessed.append(row)
+        if self._check(guessed) == len(rows):
+            return
+        lost = [row for row in rows if row.slot < 0]
+        taken = {row.slot for row in rows}
+        slots: dict[tuple[int, ...], list[int]] = {}
+        for slot, end in ends.items():
+            if slot not in taken:
+                slots.setdefault(end, []).append(slot)
+        guessed = []
+        for row in lost:
+            for length in (row.before, row.length):
+                if found := slots.get(_end(table[row.number], length)):
+                    row.slot = found.pop(0)
                     guessed.append(row)
                     break
-        array = _entries(guessed, table)
-        self.drafter._call("known", array, len(array))
-        for row, entry in zip(guessed, array):
-            row.known = entry.after
-            if not row.known:
-                taken.remove(row.slot)
-                row.slot = -1
-        for row in rows:
+        self._check(guessed)
+        taken = {row.slot for row in rows}
+        for row in lost:
             if row.slot < 0:  # a new text, a wrong guess, or passes without a call
                 ids = table[row.number, : row.length]
-                for slot, end in self._ends.items():
+                for slot, end in ends.items():
                     if slot not in taken and row.known < end[0] <= row.length and end == _end(ids, end[0]):
                         row.known, row.slot = max((row.known, row.slot), (self.drafter.known(slot, ids), slot))
                 taken.add(row.slot)
 
-    def _are_tokens(self, ids: Any) -> bool:
-        if len(ids) > 100:
-            return not has_outside(ids, self.drafter._below)
-        few = ids.tolist()
-        return not few or (min(few) >= 0 and max(few) < self.drafter._below)
+    def _check(self, rows: list[_Row]) -> int:
+        """Takes its slot from each row with another text. Returns how many rows keep theirs."""
+        if not rows:
+            return 0
+        array, entries = self._entries_for(len(rows))
+        first, step, drafter = self._first, self._step, self.drafter
+        for entry, row in zip(entries, rows):
+            entry.slot, entry.ids, entry.count = row.slot, first + row.number * step, row.length
+        pointer = drafter._open().pointer
+        if status := drafter._alone(self._known, pointer, array, len(rows)):  # _call("known") takes longer
+            raise error(status, drafter._error(pointer).contents, "known")
+        kept = 0
+        for entry, row in zip(entries, rows):
+            row.known = entry.after
+            if row.known:
+                kept += 1
+            else:
+                row.slot = -1
+        return kept
 
-    def _remove(self, slot: int) -> int:
-        """Makes a slot one that no row can have, and returns it."""
-        end = self._ends.pop(slot)
-        self._slots[end].remove(slot)
-        if not self._slots[end]:
-            del self._slots[end]
-        return slot
+    def _entries_for(self, count: int) -> tuple[Any, list[Any]]:
+        """Returns structs for this many rows, as an array and one by one."""
+        if len(self._array) != count:
+            self._array = (Slot * count)()
+            self._entries = list(self._array)
+        return self._array, self._entries
+
+    def _table_of(self, ids: Any) -> npt.NDArray[np.int32]:
+        """Returns the ids of all rows. Those that no token can have are -1."""
+        if ids is not self._source:  # vLLM passes the same array each time
+            array = np.asarray(ids)
+            if array.dtype != np.int32:
+                array = np.where((array < 0) | (array >= BELOW), -1, array).astype(np.int32)
+            if array.strides[1] != 4:
+                array = np.ascontiguousarray(array)
+            self._table, self._first, self._step = array, address(array), array.strides[0]
+            self._source = ids if array is ids else None  # a copy does not change with the ids
+        return self._table
+
+    def _has_tokens(self, row: _Row, table: npt.NDArray[np.int32]) -> bool:
+        """Returns true if all new ids of a row are tokens, and notes how its text ends."""
+        new, last = row.length - row.known, max(0, row.length - 4)
+        ids = table[row.number, min(row.known, last) : row.length]
+        if len(ids) > 100:
+            row.end = (row.length, *ids[-4:].tolist())
+            return not has_outside(ids[len(ids) - new :], self.drafter._below)
+        few = ids.tolist()
+        row.end = (row.length, *few[-4:])
+        if len(few) > new:
+            few = few[len(few) - new :]
+        return not few or (min(few) >= 0 and max(few) < self.drafter._below)
 
 
 class _Row:
     """A row of the batch."""
 
-    __slots__ = ("number", "length", "before", "slot", "known")
+    __slots__ = ("number", "length", "before", "slot", "known", "end")
 
     def __init__(self, number: int, length: int, before: int) -> None:
         self.number, self.length, self.before = number, length, before  # tokens now, and before the pass
         self.slot = -1  # none
         self.known = 0  # tokens that the slot knows
+        self.end: tuple[int, ...] = ()
 
 
-def _table(ids: Any) -> npt.NDArray[np.int32]:
-    """Returns the ids of all rows. Those that no token can have are -1."""
-    array = np.asarray(ids)
-    if array.dtype != np.int32:
-        array = np.where((array < 0) | (array >= BELOW), -1, array).astype(np.int32)
-    return array if array.strides[1] == 4 else np.ascontiguousarray(array)
+def _eos(model: Any, below: int) -> Tokens:
+    """Returns the tokens that end generations by the files of the model. vLLM asks the tokenizer, too."""
+    configs = [getattr(model, name, None) for name in ("hf_config", "hf_text_config")]
+    found = [getattr(config, "eos_token_id", None) for config in configs]
+    generation: dict[str, Any] = getattr(model, "try_get_generation_config", dict)()
+    found.append(generation.get("eos_token_id"))
+    return stops(np.hstack([ids for ids in found if ids is not None] or [[]]), below)
 
 
-def _entries(rows: list[_Row], table: npt.NDArray[np.int32]) -> Any:
-    """Returns the structs of rows that have slots."""
-    array, first, step = (Slot * len(rows))(), address(table), table.strides[0]
-    for entry, row in zip(array, rows):
-        entry.slot, entry.ids, entry.count = row.slot, first + row.number * step, row.length
-    return array
-
-
-def _end(ids: Any, length: int) -> tuple[int, bytes]:
+def _end(ids: Any, length: int) -> tuple[int, ...]:
     """Returns the length and the last tokens of a part of a text, which tell most texts apart."""
-    return length, ids[max(0, length - 4) : length].tobytes()
+    return (length, *ids[max(0, length - 4) : length].tolist())
 
 
 def _samples_wrongly() -> bool:

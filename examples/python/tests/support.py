@@ -7,7 +7,7 @@ import contextlib
 import importlib
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 VOCABULARY = 64
@@ -32,6 +32,11 @@ def plain(prompt: Sequence[int], count: int) -> list[int]:
 def prompt(seed: int, count: int = 60) -> list[int]:
     """Returns a prompt with text of the toy model, so that there is something to copy."""
     return [seed, *plain([seed], count - 1)]
+
+
+def after(drafts: Iterable[Sequence[int]], eos: int) -> int:
+    """Returns how many drafted tokens come after `eos` in their draft."""
+    return sum(len(draft) - 1 - list(draft).index(eos) for draft in drafts if eos in list(draft))
 
 
 @contextlib.contextmanager

@@ -73,6 +73,29 @@ class Drafts(unittest.TestCase):
         ):
             self.assertEqual(reprise.Drafter(cost=CHEAP).draft(ids).tolist(), wanted, repr(type(ids)))
 
+    def test_new_tokens_alone(self) -> None:
+        drafter, all_of = (reprise.Drafter(cost=CHEAP) for _ in range(2))
+        text: list[int] = []
+        for fresh in (REPEATED, [4, 5], [], (6,), np.array([], np.int32), np.array([99, 1, 2]), REPEATED[:9]):
+            known = len(text)
+            text += list(fresh)
+            draft = drafter.draft(fresh, 7, 3, after=np.int64(known)).tolist()  # 0 at first: all are new
+            self.assertEqual(draft, all_of.draft(text, 7, 3).tolist())
+            self.assertTrue(draft)
+        self.assertEqual(drafter.statistics, all_of.statistics)
+        drafter.enabled = False
+        self.assertEqual(drafter.draft([7], 7, 3, after=len(text)).size, 0)
+        drafter.enabled = True
+        text.append(7)
+        for known, conversation in ((len(text) - 1, 3), (len(text), 4), (len(text), None)):
+            with self.assertRaisesRegex(ValueError, "^after: "):
+                drafter.draft([8], 7, conversation, after=known)
+        all_of.draft(text, 7, 3)
+        self.assertEqual(drafter.draft([8], 7, 3, after=len(text)).tolist(), all_of.draft([*text, 8], 7, 3).tolist())
+        drafter.forget()
+        with self.assertRaisesRegex(ValueError, "^after: "):
+            drafter.draft([9], 7, 3, after=len(text) + 1)
+
     def test_requests_of_one_pass_lose_at_most_ten_plain_passes_in_a_thousand(self) -> None:
         drafter = reprise.Drafter(cost=reprise.CostCurve.linear(0.3))
         # No call shows the result of a pass, so each one counts as lost.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import reprise
-from support import adapter, next_token, plain, prompt
+from support import VOCABULARY, adapter, after, next_token, plain, prompt
 
 
 class LlamaDraftModel(abc.ABC):
@@ -28,6 +28,7 @@ MODULE = types.ModuleType("llama_cpp.llama_speculative")
 MODULE.LlamaDraftModel = LlamaDraftModel  # type: ignore[attr-defined]
 ENGINE = types.ModuleType("llama_cpp")
 ENGINE.llama_supports_gpu_offload = lambda: False  # type: ignore[attr-defined]
+ENGINE.llama_vocab_is_eog = lambda vocab, token: token in vocab  # type: ignore[attr-defined]
 
 
 class Batch:
@@ -45,6 +46,7 @@ class Llama:
         logits_all: bool = False,
         n_batch: int = 512,
         n_gpu_layers: int = 0,
+        ends: tuple[int, ...] = (),
     ) -> None:
         assert draft_model is None or isinstance(draft_model, LlamaDraftModel)
         self.draft_model, self.n_ctx, self.n_batch = draft_model, n_ctx, n_batch
@@ -53,7 +55,11 @@ class Llama:
         self.input_ids = np.full(n_ctx, 63, np.int32)  # like the engine's, it holds old tokens
         self.n_tokens, self.passes, self.rows = 0, 0, 0  # rows: those with logits
         self._batch = Batch()
+        self._model = types.SimpleNamespace(vocab=ends)
         self.seen: list[list[int]] = []  # the ids that a logits processor gets
+
+    def n_vocab(self) -> int:
+        return VOCABULARY
 
     def eval(self, tokens: list[int]) -> None:
         for begin in range(0, len(tokens), self.n_batch):
@@ -167,6 +173,29 @@ class DraftModels(unittest.TestCase):
         expected.complete(prompt(1), 150)
         llama.complete(prompt(1), 150)
         self.assertEqual(llama.seen, expected.seen)
+
+    def test_nothing_is_drafted_after_an_end(self) -> None:
+        eos = plain(prompt(1), 40)[-1]
+
+        def drafts(llama: Llama) -> list[Any]:
+            model, made = llama.draft_model, []
+            llama.draft_model = lambda ids: made.append(model(ids)) or made[-1]
+            for seed in (1, 2, 1):  # the caller goes on after the ends, and gets the same text
+                self.assertEqual(llama.complete(prompt(seed), 150), plain(prompt(seed), 150))
+            return [draft.tolist() for draft in made]
+
+        self.assertGreater(after(drafts(self.enabled()), eos), 20)
+        self.assertGreater(after(drafts(self.llama()), eos), 20)
+        for llama in (self.enabled(ends=(eos, 60)), self.llama(eos=eos)):
+            made = drafts(llama)
+            self.assertEqual(after(made, eos), 0)
+            self.assertTrue(any(draft[-1:] == [eos] for draft in made))
+            self.assertLess(llama.passes, 90)
+
+    def test_ends_outside_the_vocabulary_of_the_drafter(self) -> None:
+        llama = Llama(ends=(5, 63))
+        self.module.enable(llama, vocabulary=60)
+        self.assertEqual(self.module._stops(llama, 60).tolist(), [5])
 
     def test_an_enabled_object_is_freed_at_once(self) -> None:
         llama = self.enabled()

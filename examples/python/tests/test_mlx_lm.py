@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import reprise
-from support import VOCABULARY, adapter, next_token, plain, prompt
+from support import VOCABULARY, adapter, after, next_token, plain, prompt
 
 
 class KVCache:
@@ -87,6 +87,34 @@ class Steps(unittest.TestCase):
                 self.assertEqual(logprobs.shape, (VOCABULARY,))
                 self.assertEqual(int(np.argmax(logprobs)), token)
             self.assertLess(self.session.statistics.passes, 90)
+
+    def test_nothing_is_drafted_after_the_end(self) -> None:
+        output = plain(prompt(1), 150)
+        eos = output[39]
+
+        def drafts(**options: Any) -> list[list[int]]:
+            made, session = [], reprise.Session(cost=0.01)
+            plan = session.plan
+
+            def recorded(*arguments: Any, **limits: Any) -> Any:
+                step = plan(*arguments, **limits)
+                if step is not None:
+                    made.append(step.batch[step.pending :].tolist())
+                return step
+
+            session.plan = recorded  # type: ignore[method-assign]
+            steps = self.module.generate_step(prompt(1), model, session=session, max_tokens=150, **options)
+            tokens = [token for token, _ in steps]
+            self.assertEqual(tokens, output[: output.index(eos) + 1] if options else output)
+            return made
+
+        self.assertGreater(after(drafts(), eos), 20)
+        for ends in (eos, [60, eos], {eos}, np.array([eos])):
+            made = drafts(eos=ends)
+            self.assertEqual(after(made, eos), 0)
+            self.assertLess(len(made), output.index(eos) + 1)
+        with self.assertRaisesRegex(TypeError, "^eos: "):
+            next(self.module.generate_step(prompt(1), model, eos=None))
 
     def test_a_caller_that_stops_early_can_use_the_cache_again(self) -> None:
         for count in range(1, 30):

@@ -285,6 +285,24 @@ class Histories(unittest.TestCase):
         history.clear()
         self.assertEqual(self.drafted(history), [])
 
+    def test_placeholders_are_left_out(self) -> None:
+        """As in the texts of drafters: they are not drafted, and no match continues across them."""
+        before, after = self.TEXT[:30], self.TEXT[30:]
+        for hole in ([-1], [-1] * 50, [-(2**31)], [300], [2**31 - 1, -100, 300]):
+            for kind in (list, np.array, lambda ids: np.array(ids, np.int32)):
+                history = reprise.History(vocabulary=300, next_token_bytes=2**16)
+                history.add(kind(hole))
+                history.add(kind([*hole, *before, *hole, *after, *hole]), prompt=30, removable=False)
+                apart = reprise.History(vocabulary=300)
+                for part in (before, after):
+                    apart.add(part)
+                for begin, wanted in ((10, self.TEXT[16:20]), (22, self.TEXT[28:30]), (40, self.TEXT[46:50])):
+                    drafts = [
+                        reprise.Drafter(history=each, cost=CHEAP).draft(self.TEXT[begin : begin + 6], most=4).tolist()
+                        for each in (history, apart)
+                    ]
+                    self.assertEqual(drafts, [wanted, wanted], hole)
+
     def test_snapshots(self) -> None:
         history = reprise.History()
         history.add(self.TEXT * 40)  # larger than the first buffer of save()
@@ -320,8 +338,8 @@ class Histories(unittest.TestCase):
     def test_refusals(self) -> None:
         history = reprise.History(vocabulary=1000)
         for call, kind, sentence in (
-            (lambda: history.add([1, 1000]), ValueError, "ids: "),
-            (lambda: history.add([-1]), ValueError, "ids: "),
+            (lambda: history.add([1, 2**31]), ValueError, "ids: "),
+            (lambda: history.add([-(2**31) - 1]), ValueError, "ids: "),
             (lambda: history.add([1, 2], prompt=3), ValueError, "prompt: "),
             (lambda: history.add([1, 2], name=-3), ValueError, "name: "),
             (lambda: reprise.History(max_bytes=-1), ValueError, "max_bytes: "),

@@ -19,7 +19,7 @@ import fake_torch
 import numpy as np
 import reprise
 from fake_torch import CPU, GPU, Tensor
-from support import VOCABULARY, adapter, next_token, plain, prompt
+from support import VOCABULARY, adapter, after, next_token, plain, prompt
 
 
 class DynamicLayer:
@@ -69,6 +69,16 @@ class MaxLengthCriteria:
         return Tensor(np.full(len(ids.data), ids.shape[1] >= self.max_length))
 
 
+class EosTokenCriteria:
+    __module__ = "transformers.generation.stopping_criteria"
+
+    def __init__(self, *eos: int) -> None:
+        self.eos_token_id = Tensor(np.array(eos))
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        return Tensor(np.isin(ids.data[:, -1], self.eos_token_id.data))
+
+
 class StopStringCriteria:
     """Stops after these tokens. As the engine's, it looks at the last tokens of each row alone."""
 
@@ -94,7 +104,7 @@ class Criteria(list):  # type: ignore[type-arg]
 class GenerationMixin:
     """Passes on arguments, and drops them, as generate() of 5.23 does."""
 
-    passes, assisted, hook = 0, 0, staticmethod(lambda place: None)
+    passes, drafted, furthest, assisted, hook = 0, 0, 0, 0, staticmethod(lambda place: None)
 
     def _prepare_generation_config(self, config: Any, **options: Any) -> Any:
         known = {
@@ -133,6 +143,9 @@ class GenerationMixin:
             streamer.end()
         return ids
 
+    def _beam_search(self, ids: Any, *arguments: Any, **inputs: Any) -> Any:
+        return GenerationMixin._sample(self, ids, *arguments, **inputs)
+
     def _assisted_decoding(
         self, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any = None, assistant_model: Any = None,
         **inputs: Any,
@@ -151,6 +164,8 @@ class GenerationMixin:
             longer, logits = candidates.get_candidates(ids)
             assert logits is None and longer.dtype == ids.dtype and longer.shape[1] < config.max_length
             context, count = longer.data[0].tolist(), ids.shape[1]
+            self.drafted += longer.shape[1] - count
+            self.furthest = max(self.furthest, longer.shape[1] - 1)
             fresh: list[int] = []
             for i in range(longer.shape[1] - count + 1):
                 scores = np.zeros((1, VOCABULARY), np.float32)
@@ -176,11 +191,12 @@ class GenerationMixin:
         rows = Tensor(np.array(ids if isinstance(ids[0], list) else [ids], np.int64))
         config, inputs = self._prepare_generation_config(None, max_length=rows.shape[1] + count, **options)
         assisted = assistant_model is not None or config.prompt_lookup_num_tokens is not None
-        loop = getattr(type(self), "_assisted_decoding" if assisted else "_sample")
+        plain = "_beam_search" if config.num_beams > 1 else "_sample"
+        loop = getattr(type(self), "_assisted_decoding" if assisted else plain)
         if streamer is not None:
             streamer.put(rows)
         self.hook("loop")
-        self.passes = self.assisted = 0
+        self.passes = self.assisted = self.furthest = 0
         own = [] if any(isinstance(each, MaxLengthCriteria) for each in stopping_criteria) else [config.max_length]
         positions = Tensor(np.arange(rows.shape[1])[None])
         output = loop(
@@ -228,6 +244,7 @@ class Model(GenerationMixin):
         self.passes += 1
         cached, rows = past_key_values.get_seq_length(), input_ids.shape[1]
         positions = position_ids.data[0] if position_ids is not None else np.arange(cached, cached + rows)
+        self.furthest = max(self.furthest, positions.max())
         past_key_values.add(positions, input_ids.data[0])
         keys, values = (getattr(past_key_values.layers[-1], name).data[0, 0, :, 0] for name in ("keys", "values"))
         if attention_mask is None:
@@ -406,11 +423,53 @@ class Enabled(Case):
                 output = self.model.generate([5], 150, stopping_criteria=[StopStringCriteria(5, *text[:end])])
                 self.assertEqual(output, text[:end])
 
+    def test_nothing_is_drafted_after_the_end(self) -> None:
+        wanted = plain(prompt(1), 150)
+        for drafts in self.both():
+            session = drafts._free[0]
+            made: list[list[int]] = []  # drafts, or the paths of branches
+            step_of = session.plan if drafts._max_leaves > 1 else session.draft
+
+            def recorded(*arguments: Any, **limits: Any) -> Any:
+                step = step_of(*arguments, **limits)  # noqa: B023
+                if isinstance(step, np.ndarray):
+                    made.append(step.tolist())  # noqa: B023
+                    return step
+                paths: list[list[int]] = []
+                for token, parent in zip(step.batch[step.pending :].tolist(), step.parents.tolist()):
+                    paths.append([*(paths[parent] if parent >= 0 else []), token])
+                made.extend(paths)  # noqa: B023
+                return step
+
+            setattr(session, "plan" if drafts._max_leaves > 1 else "draft", recorded)
+            self.assertEqual(self.model.generate(prompt(1), 150), wanted)
+            before, eos, accepted = list(made), wanted[39], drafts.statistics.accepted
+            for ends in ((eos,), (60, eos), (-1, eos, VOCABULARY, 2**40)):
+                made.clear()
+                output = self.model.generate(prompt(1), 150, stopping_criteria=[EosTokenCriteria(*ends)])
+                self.assertEqual(output, wanted[: wanted.index(eos) + 1])
+                self.assertTrue(any(eos in path for path in before) and any(made))
+                self.assertGreater(after(before, eos), 20)
+                self.assertEqual(after(made, eos), 0, ends)
+            # A request without ends, or with others, after one with these.
+            made.clear()
+            self.assertEqual(self.model.generate(prompt(1), 150), wanted)
+            self.assertGreater(after(made, eos), 20)
+            self.assertGreater(drafts.statistics.accepted, accepted)
+
+    def test_the_rows_that_a_stop_cuts_off_are_not_rejected(self) -> None:
+        wanted = plain(prompt(1), 150)
+        drafts = self.enable()
+        for at in range(30, 60):
+            self.model.generate(prompt(1), 150, stopping_criteria=[StopStringCriteria(*wanted[at - 1 : at + 1])])
+        self.assertEqual(drafts.statistics.drafted, self.model.drafted)
+
     def test_a_shorter_limit(self) -> None:
         for _ in self.both():
-            for length in range(90, 110):
+            for length in range(62, 110):
                 output = self.model.generate(prompt(1), 150, stopping_criteria=[MaxLengthCriteria(length)])
                 self.assertEqual(output, plain(prompt(1), length - 60))
+                self.assertEqual(self.model.furthest, length - 2, "no row is of use to a token after the limit")
 
     def test_logits_processors_see_their_own_path(self) -> None:
         context = prompt(1)
@@ -568,6 +627,16 @@ class NotServed(Case):
             batch = [prompt(1), prompt(2)]
             self.assertEqual(self.model.generate(batch, 30), [plain(ids, 30) for ids in batch])
             self.assertEqual(self.model.passes, 30)
+
+    def test_a_beam_search_is_counted(self) -> None:
+        for drafts in self.both():
+            for count in (1, 2):
+                self.check(prompt(1), num_beams=4)
+                counts = drafts.statistics
+                self.assertEqual((counts.passes, counts.fields), (0, {"plain_beams": count}))
+            drafts = self.module.disable(self.model)
+            self.check(prompt(1), num_beams=4)
+            self.enable()
 
     def test_the_engines_own_ways(self) -> None:
         for drafts in self.both():

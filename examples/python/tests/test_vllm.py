@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import reprise
 import reprise.vllm
-from support import next_token, plain, prompt
+from support import after, next_token, plain, prompt
 
 MAX_LENGTH = 320
 
 
-def config(most: int = 16, rows: int = 8) -> Any:
+def config(most: int = 16, rows: int = 8, **model: Any) -> Any:
     return types.SimpleNamespace(
         scheduler_config=types.SimpleNamespace(max_num_seqs=rows),
         speculative_config=types.SimpleNamespace(num_speculative_tokens=most),
-        model_config=types.SimpleNamespace(max_model_len=MAX_LENGTH),
+        model_config=types.SimpleNamespace(max_model_len=MAX_LENGTH, **model),
     )
 
 
@@ -115,6 +115,44 @@ class Proposers(unittest.TestCase):
             runner.run(request)
             self.assertEqual(request.output, plain(prompt(seed), 150))
             self.assertLess(runner.passes, 75)
+
+    def test_nothing_is_drafted_after_an_end(self) -> None:
+        """The engine ignores the end here, and gets the same text."""
+        end = plain(prompt(1), 40)[-1]
+
+        def run(proposer: Any) -> list[list[int]]:
+            runner = Runner(proposer)
+            requests = [Request(prompt(seed), 120) for seed in (1, 2, 1)]
+            runner.run(*requests)
+            runner.run(Request(prompt(1), 120), Request(prompt(3), 120))  # in slots that are given away
+            self.assertEqual([each.output for each in requests], [plain(prompt(seed), 120) for seed in (1, 2, 1)])
+            return [draft for drafts in runner.drafts for draft in drafts]
+
+        class Told(Proposer):
+            eos: Any = (60, end)
+
+        class NotTold(Proposer):
+            eos: Any = ()
+
+        files = types.SimpleNamespace(eos_token_id=end)
+        self.assertGreater(after(run(Proposer(config(rows=3))), end), 20)
+        self.assertGreater(after(run(NotTold(config(rows=3, hf_config=files))), end), 20)
+        for proposer in (
+            Told(config(rows=3)),
+            Proposer(config(rows=3, hf_config=files)),
+            Proposer(config(rows=3, hf_config=types.SimpleNamespace(), hf_text_config=files)),
+            Proposer(config(rows=3, hf_config=types.SimpleNamespace(eos_token_id=[-1, 60, end]))),
+            Proposer(
+                config(
+                    rows=3,
+                    hf_config=types.SimpleNamespace(eos_token_id=60),
+                    try_get_generation_config=lambda: {"eos_token_id": [60, end]},
+                )
+            ),
+        ):
+            drafts = run(proposer)
+            self.assertEqual(after(drafts, end), 0)
+            self.assertTrue(any(draft[-1:] == [end] for draft in drafts))
 
     def test_rows_that_change_owners(self) -> None:
         for chunk in (1000, 16):  # whole prompts, and parts of them with empty `sampled`
@@ -354,6 +392,31 @@ class Proposers(unittest.TestCase):
         for length in (200, 203, 203, 204):
             proposer.propose([tokens[0, length - 1 : length].tolist()], np.array([length]), tokens)
         self.assertEqual(given, [200, 3, 0, 1])
+
+    def test_any_table_that_changes_in_place(self) -> None:
+        for table in (np.full((8, 340), 63, np.int64), np.full((8, 340), 63, np.int32, order="F")):
+            runner = Runner(Proposer(config()))
+            runner.tokens = table
+            for seed in (1, 2):
+                runner.passes, request = 0, Request(prompt(seed), 150)
+                runner.run(request)
+                self.assertEqual(request.output, plain(prompt(seed), 150))
+                self.assertLess(runner.passes, 75)
+
+    def test_rows_and_their_passes_are_counted_once(self) -> None:
+        """ran() is left out if those that were planned have run."""
+        proposer = Proposer(config())
+        said: list[int] = []
+        proposer.drafter.ran = said.append  # type: ignore[method-assign]
+        tokens = np.array([[1, 2, 3, 4, 5] * 10] * 3, np.int32)
+        planned = []
+        for rows, length in ((3, 20), (3, 21), (2, 22), (2, 22), (2, 23)):
+            drafts = proposer.propose([[int(tokens[0, length - 1])]] * rows, np.full(rows, length), tokens)
+            planned.append([1 + len(draft) for draft in drafts])
+        # New rows, nothing to say, a row that has ended, a call that is repeated, nothing to say.
+        self.assertEqual(said[1:], [sum(planned[1][:2]), 0])
+        self.assertGreater(said[0], 1000)
+        self.assertGreater(planned[1][0], 1)
 
     def test_a_row_without_tokens_drafts_nothing_and_the_others_do(self) -> None:
         good, last = [1, 2, 3, 4, 5] * 8, 5
