@@ -282,12 +282,14 @@ class BatchPlanner {
   /// 1. LearnedCurve::prior() of the result can be saved with save_costs(); use a name for each number of sequences. As
   /// long as nothing is known of a curve, passes are planned with the costs of the nearest one with times, or else with
   /// assumed costs.
-  [[nodiscard]] const LearnedCurve& learned(std::size_t sequences) const noexcept { return cost_.learned(sequences); }
+  [[nodiscard]] const LearnedCurve& learned(std::size_t sequences) const noexcept REPRISE_LIFETIMEBOUND {
+    return cost_.learned(sequences);
+  }
   /// Starts the curve of batches of about `sequences` sequences again, from assumed costs in the rows of learned(). Has
   /// no effect if a curve was given.
   void assume(std::size_t sequences, const CostPrior& prior) noexcept { cost_.assume(sequences, prior); }
   /// Returns the budget that limits the losses: the shared one, or the planner's own.
-  [[nodiscard]] const LossBudget& loss_budget() const noexcept { return losses_.budget(); }
+  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return losses_.budget(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return cost_.memory_bytes() + offered_.memory_bytes() + nodes_.memory_bytes();
   }

@@ -18,6 +18,7 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/evidence/detail/claim_calibrator.hpp"
 
@@ -174,14 +175,14 @@ class CostControl {
     });
   }
 
-  [[nodiscard]] const CostOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const CostOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   /// Returns CostOptions::max_nodes, or usual_draft_nodes by default; see K11.
   [[nodiscard]] std::size_t usual_nodes() const noexcept { return bounded_ ? options_.max_nodes : usual_draft_nodes; }
   /// Returns the recent throughput: tokens per plain pass, in 1/65,536.
   [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
   /// Returns the budget that limits the losses: the shared one, or the control's own.
-  [[nodiscard]] const LossBudget& loss_budget() const noexcept { return losses_.budget(); }
-  [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_; }
+  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return losses_.budget(); }
+  [[nodiscard]] const LearnedCurve& learned() const noexcept REPRISE_LIFETIMEBOUND { return learned_; }
   /// Returns the estimated cost of a pass of this shape.
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept {
     return with_policy([&](const auto& policy) { return policy.cost(shape); });

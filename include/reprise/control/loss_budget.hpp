@@ -9,6 +9,7 @@
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/detail/lifetime.hpp"
 
 namespace reprise::inline v0 {
 
@@ -187,7 +188,9 @@ class LossAccount {
   }
   ~LossAccount() { close(); }
 
-  [[nodiscard]] const LossBudget& budget() const noexcept { return shared_ != nullptr ? *shared_ : own_; }
+  [[nodiscard]] const LossBudget& budget() const noexcept REPRISE_LIFETIMEBOUND {
+    return shared_ != nullptr ? *shared_ : own_;
+  }
   /// Uses `shared` from now on, or the control's own budget if `shared` is null. Closes the account at the earlier
   /// budget.
   void share(LossBudget* shared) noexcept {
@@ -260,7 +263,7 @@ class LossAccount {
   }
 
  private:
-  [[nodiscard]] LossBudget& writable() noexcept { return shared_ != nullptr ? *shared_ : own_; }
+  [[nodiscard]] LossBudget& writable() noexcept REPRISE_LIFETIMEBOUND { return shared_ != nullptr ? *shared_ : own_; }
   void take(LossAccount& other) noexcept {
     // Moves the reservations of the own budget as well; a copy would drop them.
     own_.state_.store(other.own_.state_.load(std::memory_order_relaxed), std::memory_order_relaxed);

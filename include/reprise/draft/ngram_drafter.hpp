@@ -157,9 +157,9 @@ class NgramDrafter {
   /// Returns the rows that the target has shown since begin(), for RankedRows::add(). Some elements hold no row.
   [[nodiscard]] std::span<const RankedRows::Row> rows() const noexcept REPRISE_LIFETIMEBOUND { return shown_.rows(); }
 
-  [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const NgramOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   /// Returns the index over the text [evidence | context]; see rebase().
-  [[nodiscard]] const Index& index() const noexcept { return context_.index(); }
+  [[nodiscard]] const Index& index() const noexcept REPRISE_LIFETIMEBOUND { return context_.index(); }
   /// Returns the number of evidence tokens that rebase() has kept.
   [[nodiscard]] std::size_t evidence() const noexcept { return context_.evidence(); }
   /// Returns the calibration: NgramOptions::prior with the corrections learned since begin(). It can be the prior of
