@@ -33,7 +33,7 @@ struct BatchFollowerCoverage {
   std::size_t cancelled = 0;  ///< slots whose last pass no call shows
   std::size_t shared = 0;     ///< passes of two slots or more
   std::size_t timed = 0;
-  std::size_t replaced = 0;  // calls in which a slot has other tokens, but passes alone ran
+  std::size_t replaced = 0;   ///< calls in which a slot has other tokens, but passes alone ran
   std::size_t assigned = 0;   ///< strategies
   std::size_t truncated = 0;  ///< in the same conversation
   std::size_t edited = 0;     ///< in the same conversation
