@@ -219,7 +219,7 @@ class BatchFollowerWorld {
       if (!slot.present) continue;
       tell(slot);
       all = all && slot.follows_alone;
-      any = any || slot.follows_alone;
+      any = any || (slot.follows_alone && slot.committed > 0 && slot.committed != BatchPlanner::did_not_run);
       const std::size_t known = follower_.known(i, slot.ids);
       const bool same = known > 0 && slot.number == slot.followed_number;
       const std::size_t after = same && choices_.chance(50) ? known : 0;
@@ -229,7 +229,7 @@ class BatchFollowerWorld {
       call.push_back({i, TokenSpan(slot.ids).subspan(after), most, slot.number, after});
     }
     coverage_.shared += call.size() > 1 ? 1 : 0;
-    const bool alone = reports_ ? any : all;
+    const bool alone = all || (reports_ && any);
     coverage_.replaced += alone && !all ? 1 : 0;
     learn(alone);
     if (reports_) follower_.ran(rows_ + other_rows_);

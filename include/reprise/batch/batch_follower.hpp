@@ -255,17 +255,19 @@ class BatchFollower {
     return {};
   }
   /// Lets each slot read its ids. Returns true if passes alone can have run since the last call, in every slot. If the
-  /// engine reports the rows that ran, one slot is enough: it shows that the engine had work.
+  /// engine reports the rows that ran, one slot with tokens of the last pass is enough: the engine had work.
   bool follow(std::span<const FollowedSlot> slots) {
     for (std::size_t i = 0; i < size_; ++i) slots_[i].committed = 0, slots_[i].follows = false;
-    bool alone = true;
+    bool all = true;
     bool any = false;
     const auto no_time = [](std::size_t) { return std::optional<std::chrono::nanoseconds>(); };
     for (const FollowedSlot& one : slots) {
       Slot& slot = slots_[one.slot];
       const auto seen = slot.sequence.follow(one.ids, one.after != 0, one.conversation, no_time);
       slot.follows = seen.has_value() && !slot.sequence.session().finished();
-      (seen && seen->alone ? any : alone) = seen && seen->alone;
+      const bool passes_alone = seen && seen->alone;
+      all = all && passes_alone;
+      any = any || (passes_alone && seen->committed > 0);
       const auto late = std::exchange(slot.late, std::nullopt);
       if (seen && seen->repeated) {
         slot.committed = BatchPlanner::did_not_run;
@@ -278,7 +280,7 @@ class BatchFollower {
       if (late) planner_.learn_late(*late, slot.committed);
       planner_.correct(doubted);
     }
-    return ran_ ? any : alone;
+    return all || (ran_ && any);
   }
   /// Tells the planner what the last pass committed.
   void learn(std::optional<std::chrono::nanoseconds> now, bool alone) {
