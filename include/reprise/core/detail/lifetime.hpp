@@ -4,8 +4,7 @@
 /// \file REPRISE_LIFETIMEBOUND marks a function whose result refers to the object, or to the marked parameter. Clang
 /// and MSVC then warn of a view that outlives it, as in `return generate(speculator, ...)` with a local speculator.
 /// Other compilers ignore the mark.
-#if !defined(REPRISE_LIFETIMEBOUND)
-#if defined(__has_cpp_attribute)
+#if !defined(REPRISE_LIFETIMEBOUND) && defined(__has_cpp_attribute)
 #if __has_cpp_attribute(clang::lifetimebound)
 #define REPRISE_LIFETIMEBOUND [[clang::lifetimebound]]
 #elif __has_cpp_attribute(msvc::lifetimebound)
@@ -14,5 +13,4 @@
 #endif
 #if !defined(REPRISE_LIFETIMEBOUND)
 #define REPRISE_LIFETIMEBOUND
-#endif
 #endif
