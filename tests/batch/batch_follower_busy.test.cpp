@@ -78,13 +78,17 @@ double time_of(std::size_t slots, double slope, std::size_t most, std::optional<
 }
 
 TEST(BatchFollowerBusy, LosesLittleIfMostPassesHoldAPrompt) {
-  for (const auto& [slots, slope] : {std::pair(32, 0.02), {32, 0.05}, {64, 0.02}}) {
-    const auto size = static_cast<std::size_t>(slots);
+  struct Server {
+    std::size_t slots;
+    double slope;
+  };
+  for (const Server& server : {Server{32, 0.02}, {32, 0.05}, {64, 0.02}}) {
     const auto ratio = [&](std::size_t requests) {  // to the speed with the true costs
-      return time_of(size, slope, 16, CostCurve::linear(slope), requests) / time_of(size, slope, 16, {}, requests);
+      return time_of(server.slots, server.slope, 16, CostCurve::linear(server.slope), requests) /
+             time_of(server.slots, server.slope, 16, {}, requests);
     };
-    EXPECT_GE(ratio(40 * size), 0.985) << slots << " " << slope;   // about 600 passes
-    EXPECT_GE(ratio(200 * size), 0.995) << slots << " " << slope;  // about 3,000
+    EXPECT_GE(ratio(40 * server.slots), 0.985) << server.slots << " " << server.slope;   // about 600 passes
+    EXPECT_GE(ratio(200 * server.slots), 0.995) << server.slots << " " << server.slope;  // about 3,000
   }
 }
 
