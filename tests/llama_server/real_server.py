@@ -145,7 +145,7 @@ def restart(program: Path, model: Path, plain: str | None) -> None:
             raise AssertionError(f"accepted before the restart and after: {accepted}")
         (Path(folder) / "history").write_bytes(b"something else")
         with Server(program, model, flags) as server:
-            if "nothing is kept there" not in server.messages() or server.text({"prompt": LIST}) != plain:
+            if "nothing is kept in " not in server.messages() or server.text({"prompt": LIST}) != plain:
                 raise AssertionError("a damaged history was read, or ended the server")
         if (Path(folder) / "history").read_bytes() != b"something else":
             raise AssertionError("a file that was refused was changed")
