@@ -239,8 +239,9 @@ class BasicRollingHashIndex {
     const std::size_t room = chain.table().room();
     // Assumes that the share of distinct n-grams stays the same, so that a long append rebuilds its tables only a few
     // times. Some room is left for moving the table afterwards.
-    const std::uint64_t all = tokens_.size() + remaining;
-    const std::uint64_t expected = (tokens().empty() ? all : all * distinct / tokens_.size()) + spare_room(all);
+    const std::size_t all = tokens_.size() + remaining;
+    const std::uint64_t expected =
+        (tokens().empty() ? all : std::uint64_t{all} * distinct / tokens_.size()) + spare_room(all);
     const auto leap =
         static_cast<std::size_t>(std::min<std::uint64_t>(expected, std::max<std::size_t>(4 * room, 4096)));
     return resize_table(

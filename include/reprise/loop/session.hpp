@@ -56,13 +56,13 @@ template <DraftStrategy Strategy, DraftControl Control = SendAll>
 class Session {
  public:
   /// `max_draft_nodes`: upper bound on the nodes of a draft. A pass may have up to as many pad rows in addition.
-  /// Without it, the bound is Limits::draft.max_nodes, up to most_draft_nodes. If that is unlimited, it is the
-  /// control's bound, or else usual_draft_nodes.
+  /// If it is unlimited, the bound is Limits::draft.max_nodes, up to most_draft_nodes. If that is unlimited, too, it is
+  /// the control's bound, or else usual_draft_nodes.
   explicit Session(Strategy strategy,
-                   std::optional<std::size_t> max_draft_nodes = {}) requires std::default_initializable<Control>
+                   std::size_t max_draft_nodes = unlimited) requires std::default_initializable<Control>
       : Session(std::move(strategy), Control(), max_draft_nodes) {}
   /// If the strategy is a CalibratedStrategy, calls the control's optional trust_probabilities().
-  Session(Strategy strategy, Control control, std::optional<std::size_t> max_draft_nodes = {})
+  Session(Strategy strategy, Control control, std::size_t max_draft_nodes = unlimited)
       : strategy_(std::move(strategy)), control_(std::move(control)), max_draft_nodes_(max_draft_nodes) {
     if constexpr (CalibratedStrategy<Strategy> && requires { control_.trust_probabilities(); })
       control_.trust_probabilities();
@@ -391,12 +391,14 @@ class Session {
 
  private:
   /// Returns the number of nodes for which a round has memory.
-  [[nodiscard]] std::size_t most_nodes() const noexcept { return max_draft_nodes_.value_or(most_draft_nodes); }
+  [[nodiscard]] std::size_t most_nodes() const noexcept {
+    return max_draft_nodes_ == unlimited ? most_draft_nodes : max_draft_nodes_;
+  }
   /// Returns the bound on the nodes of a round that has none.
   [[nodiscard]] std::size_t usual_nodes() const noexcept {
-    std::size_t usual = usual_draft_nodes;
-    if constexpr (requires { control_.usual_nodes(); }) usual = std::min(control_.usual_nodes(), most_draft_nodes);
-    return max_draft_nodes_.value_or(usual);
+    if (max_draft_nodes_ != unlimited) return max_draft_nodes_;
+    if constexpr (requires { control_.usual_nodes(); }) return std::min(control_.usual_nodes(), most_draft_nodes);
+    return usual_draft_nodes;
   }
   /// Closes a round whose pass will not run.
   void cancel_round() {
@@ -420,7 +422,7 @@ class Session {
 
   Strategy strategy_;
   Control control_;
-  std::optional<std::size_t> max_draft_nodes_;
+  std::size_t max_draft_nodes_;  // unlimited: not given
   detail::Sequence sequence_;
   bool strategy_in_step_ = false;
   detail::OpenRound round_;
