@@ -89,10 +89,11 @@ TEST(TokenTable, RefusesWhatCannotWork) {
   for (const std::size_t bytes : {std::size_t{0}, one_bucket - 1}) {
     EXPECT_THAT(TokenTable::make({.bytes = bytes}), testing::fails(ErrorCode::invalid_argument, {}, one_bucket));
   }
-  constexpr std::uint64_t most = std::uint64_t{1}
-                                 << 37;  // a table of this size: token_table_drafter.allocation.test.cpp
-  EXPECT_THAT(TokenTable::make({.bytes = most + 1}), testing::refuses(most + 1, most, "at most 128 GiB"));
-  EXPECT_THAT(TokenTable::make({.bytes = unlimited}), testing::refuses(unlimited, most, "at most 128 GiB"));
+  // A table of the largest size: token_table_drafter.allocation.test.cpp. With 32 bits, no number is above.
+  constexpr std::uint64_t most = std::uint64_t{1} << 37;
+  if (sizeof(std::size_t) == 4) return;
+  for (const auto bytes : {static_cast<std::size_t>(most + 1), unlimited})
+    EXPECT_THAT(TokenTable::make({.bytes = bytes}), testing::refuses(bytes, most, "at most 128 GiB"));
 }
 
 TEST(TokenTable, StaysWithinItsBytes) {

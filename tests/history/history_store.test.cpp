@@ -407,8 +407,10 @@ TEST(HistoryStore, RefusesMoreThanItsLimits) {
   EXPECT_EQ(Small::make({.max_bytes = Small::most_bytes + 1}).error().limit, Small::most_bytes);
   constexpr std::uint64_t most = std::uint64_t{18} << 30;
   EXPECT_EQ(HistoryStore::most_bytes, most);
-  EXPECT_THAT(HistoryStore::make({.max_bytes = most + 1}),
-              testing::fails(ErrorCode::size_out_of_range, most + 1, most, "max_bytes is above"));
+  if (sizeof(std::size_t) > 4) {  // or else no number is above
+    EXPECT_THAT(HistoryStore::make({.max_bytes = static_cast<std::size_t>(most + 1)}),
+                testing::fails(ErrorCode::size_out_of_range, most + 1, most, "max_bytes is above"));
+  }
   constexpr std::uint32_t tokens = 0x7fffffff;
   EXPECT_TRUE(HistoryStore::make({.max_bytes = 10'000, .vocabulary = tokens}));
   EXPECT_THAT(HistoryStore::make({.max_bytes = 10'000, .vocabulary = tokens + 1}),

@@ -90,7 +90,7 @@ class BasicTokenTable {
                    overhead + bucket_bytes};
     constexpr std::uint64_t most_bytes =
         (std::uint64_t{1} << 32) * bucket_bytes;  // 32 bits of the hash address a bucket
-    if (options.bytes > most_bytes)
+    if (std::uint64_t{options.bytes} > most_bytes)
       return Error{ErrorCode::invalid_argument, "bytes of a TokenTable is above the limit: pass at most 128 GiB",
                    options.bytes, most_bytes};
     const std::uint64_t buckets = (options.bytes - overhead) / bucket_bytes;

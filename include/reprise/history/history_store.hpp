@@ -100,7 +100,7 @@ class BasicHistoryStore {
   /// Allocates the memory and returns an empty history. Errors: out_of_memory; size_out_of_range if max_bytes is too
   /// small for one segment (`limit`: the bytes needed), or if max_bytes or vocabulary is above its limit.
   static Result<BasicHistoryStore> make(const HistoryOptions& options = {}) noexcept {
-    if (options.max_bytes > most_bytes)
+    if (std::uint64_t{options.max_bytes} > most_bytes)
       return Error{ErrorCode::size_out_of_range,
                    "HistoryOptions::max_bytes is above the limit: pass at most HistoryStore::most_bytes",
                    options.max_bytes, most_bytes};

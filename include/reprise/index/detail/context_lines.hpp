@@ -55,7 +55,7 @@ class ContextLines {
   /// Allocates as many lines as `max_bytes` has room for, and returns them empty. Errors: out_of_memory;
   /// size_out_of_range if `max_bytes` is too small for one line (`limit`: the bytes needed) or above most_bytes.
   [[nodiscard]] static Result<ContextLines> make(std::size_t max_bytes, std::uint64_t key) noexcept {
-    if (max_bytes > most_bytes)
+    if (std::uint64_t{max_bytes} > most_bytes)
       return Error{ErrorCode::size_out_of_range, "max_bytes of the table is above the limit: pass at most 256 GiB",
                    max_bytes, most_bytes};
     ContextLines made;
