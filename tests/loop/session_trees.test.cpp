@@ -272,7 +272,7 @@ TEST_F(TreeSession, NeverPadsOfItsOwnAccord) {
   EXPECT_EQ(all.plan()->drafted, 3U);
 }
 TEST_F(TreeSession, RefusesDraftsThatNoMemoryHolds) {
-  Session<NoDrafter> huge{NoDrafter{}, unlimited};
+  Session<NoDrafter> huge{NoDrafter{}, unlimited - 1};
   EXPECT_THAT(huge.begin(prompt), testing::fails(ErrorCode::out_of_memory));
 }
 
