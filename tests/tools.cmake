@@ -150,13 +150,13 @@ if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.9)
   set_tests_properties(llama_server.scripts PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 TIMEOUT 300)
 endif()
 
-# The converter of recordings, and what it writes in the replay.
+# Scripts that write traces, and what they write in the replay.
 if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.10)
   add_test(
-    NAME replay.to_trace COMMAND ${Python3_EXECUTABLE} -m unittest discover -s ${CMAKE_CURRENT_SOURCE_DIR}/replay
+    NAME replay.scripts COMMAND ${Python3_EXECUTABLE} -m unittest discover -s ${CMAKE_CURRENT_SOURCE_DIR}/replay
   )
   set_tests_properties(
-    replay.to_trace PROPERTIES ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;REPRISE_REPLAY=$<TARGET_FILE:reprise-replay>"
+    replay.scripts PROPERTIES ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;REPRISE_REPLAY=$<TARGET_FILE:reprise-replay>"
   )
 endif()
 

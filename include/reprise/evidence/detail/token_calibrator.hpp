@@ -154,7 +154,7 @@ class TokenCalibrator {
     const std::int32_t error =
         wanted - static_cast<std::int32_t>(rescaled<ProbabilityScale, ErrorScale>(sample.probability.raw()));
     const std::int32_t step = rescaled<StepScale, BiasScale>(error * rate);
-    if (picked && sample.depth == 0 && is_frequent(sample.length, sample.next)) frequent_picked_ = true;
+    if (picked && is_frequent(sample.length, sample.next)) frequent_picked_ = true;
     adjust(state_.all, step);
     adjust(state_.by_length[sample.length], step);
     if (sample.next.known())
@@ -300,7 +300,7 @@ class TokenCalibrator {
 
   CalibrationState state_;
   LogOdds doubt_ = 0;     // see set_text()
-  bool frequent_picked_;  // a merely frequent token, after the anchor
+  bool frequent_picked_;  // a merely frequent token, by the target
 };
 
 }  // namespace reprise::detail
