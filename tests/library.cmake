@@ -21,6 +21,7 @@ reprise_add_layer_tests(
   fixed_log
   fixed_point
   limits
+  new_array
   outcome
   probability
   result

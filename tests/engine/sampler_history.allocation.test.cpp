@@ -30,6 +30,7 @@ TEST(SamplerHistoryWithoutMemory, SaysSoBeforeAPassDrawsAnything) {
     EXPECT_EQ(reserved.error().code, ErrorCode::out_of_memory);
     EXPECT_EQ(reserved.error().value, 3U);
   }
+  for (const std::size_t picks : {unlimited, unlimited / sizeof(Counter)}) EXPECT_FALSE(history.reserve(picks));
   {
     const AllocationWatch watch(1);
     const auto picks = history.picks(2, count);

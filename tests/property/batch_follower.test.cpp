@@ -180,6 +180,14 @@ TEST(BatchFollower, RefusesWhatIsWrongBeforeAnythingChanges) {
   EXPECT_TRUE(follower.context(7).empty());
   EXPECT_EQ(follower.statistics(7), Statistics());
 }
+TEST(BatchFollower, SaysThatThereIsNoMemoryForMoreSlotsThanCanBeCounted) {
+  for (const std::size_t slots : {unlimited, unlimited / 1000}) {
+    const auto made = BatchFollower<NgramDrafter<>>::make(slots);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, ErrorCode::out_of_memory);
+    EXPECT_EQ(made.error().value, slots);
+  }
+}
 
 TEST(BatchFollower, KeepsToTheStatedMemoryUnderManyRequests) {
   constexpr std::size_t longest = 1000;

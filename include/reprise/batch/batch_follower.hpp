@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
@@ -97,7 +97,7 @@ class BatchFollower {
     const std::size_t room =
         options.max_nodes == unlimited ? most_draft_nodes : std::max(options.max_nodes, most_draft_nodes);
     BatchFollower made(std::move(options));
-    made.slots_.reset(new (std::nothrow) Slot[slots]);
+    made.slots_ = detail::new_array<Slot>(slots);
     if (made.slots_ == nullptr || !made.last_.reserve(slots) || !made.committed_.reserve(slots) ||
         !made.entries_.reserve(slots) || !made.drafts_.reserve(slots))
       return Error{ErrorCode::out_of_memory, "there is no memory for so many slots: make fewer", slots, 0};

@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <limits>
 #include <memory>
-#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
@@ -107,7 +106,7 @@ class SamplerHistory {
   /// commit and allocates memory for drafted + 1 picks. Returns false if memory runs out.
   [[nodiscard]] bool begin_pass(std::size_t drafted) {
     drawn_ = 0;
-    return drafted < most_states && grow(drafted + 1);
+    return drafted < unlimited && grow(drafted + 1);
   }
   /// The second part of picks(): draws the next token with `sample(sampler)` and returns it. Call it at most drafted +
   /// 1 times in a pass.
@@ -145,13 +144,11 @@ class SamplerHistory {
  private:
   // A state is empty until it is first needed. Later picks assign to it, which reuses its memory.
   using State = std::optional<Sampler>;
-  static constexpr std::size_t most_states = std::numeric_limits<std::size_t>::max() / sizeof(State) / 2;
 
   /// Makes room for `most_picks` picks in a pass. Returns false and changes nothing if memory runs out.
   [[nodiscard]] bool grow(std::size_t most_picks) {
     if (most_picks <= room_) return true;
-    if (most_picks > most_states) return false;
-    std::unique_ptr<State[]> fresh(new (std::nothrow) State[most_picks]);
+    std::unique_ptr<State[]> fresh = detail::new_array<State>(most_picks);
     if (fresh == nullptr) return false;
     std::move(states_.get(), states_.get() + room_, fresh.get());
     states_ = std::move(fresh);

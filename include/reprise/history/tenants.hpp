@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/history_store.hpp"
@@ -70,11 +70,8 @@ class TenantHistories {
   static Result<TenantHistories> make(const TenantOptions& options = {}) noexcept {
     TenantHistories all;
     all.options_ = options;
-    constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Tenant);
-    if (options.tenants <= most) {
-      all.ids_.reset(new (std::nothrow) std::atomic<Id>[options.tenants]);
-      all.tenants_.reset(new (std::nothrow) Tenant[options.tenants]);
-    }
+    all.ids_ = detail::new_array<std::atomic<Id>>(options.tenants);
+    all.tenants_ = detail::new_array<Tenant>(options.tenants);
     if (all.ids_ == nullptr || all.tenants_ == nullptr)
       return Error{ErrorCode::out_of_memory, "there is no memory for TenantOptions::tenants: decrease it",
                    options.tenants, 0};

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 
+#include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/detail/prefetch.hpp"
 
 namespace reprise::inline v0::detail {
@@ -35,7 +35,7 @@ class NgramSets {
   /// Allocates a table of `sets` sets for slots below `slots`. One n-gram uses at most `share` entries of a set.
   /// Returns false if memory runs out.
   [[nodiscard]] bool allocate(std::size_t sets, std::size_t slots, std::size_t share) noexcept {
-    entries_.reset(new (std::nothrow) Set[sets]);
+    entries_ = new_array<Set>(sets);
     if (entries_ == nullptr) return false;
     sets_ = sets;
     share_ = share;

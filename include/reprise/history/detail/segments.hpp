@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 
+#include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::inline v0::detail {
@@ -104,8 +104,8 @@ class Segments {
 
   /// Allocates `segments` free segments. Call it once. Returns false if memory runs out.
   [[nodiscard]] bool allocate(std::size_t segments) noexcept {
-    words_.reset(new (std::nothrow) Words[segments]);
-    info_.reset(new (std::nothrow) Info[segments]);
+    words_ = new_array<Words>(segments);
+    info_ = new_array<Info>(segments);
     if (words_ == nullptr || info_ == nullptr) return false;
     count_ = segments;
     for (std::size_t i = 0; i < segments; ++i) {

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <utility>
 
+#include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/detail/prefetch.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
@@ -64,7 +64,7 @@ class ContextLines {
     if (made.lines_ == 0)
       return Error{ErrorCode::size_out_of_range, "max_bytes of the table is too small for one line: increase it",
                    max_bytes, line_bytes};
-    made.table_.reset(new (std::nothrow) Line[made.lines_]);
+    made.table_ = new_array<Line>(made.lines_);
     if (made.table_ == nullptr)
       return Error{ErrorCode::out_of_memory, "there is no memory for max_bytes of the table: decrease it", max_bytes,
                    0};

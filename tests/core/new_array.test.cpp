@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/core/detail/new_array.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <string>
+
+namespace reprise::new_array_test {
+namespace {
+
+constexpr std::size_t most_bytes = std::numeric_limits<std::ptrdiff_t>::max();
+constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+/// The compiler keeps the number of objects beside those that have a destructor, so that adds to the bytes.
+template <class T>
+class NewArray : public ::testing::Test {};
+using Types = ::testing::Types<char, std::array<char, 3>, std::array<double, 100>, std::string>;
+TYPED_TEST_SUITE(NewArray, Types);
+
+TYPED_TEST(NewArray, IsNullIfItsBytesCannotBeCounted) {
+  constexpr std::size_t size = sizeof(TypeParam);
+  for (const std::size_t count : {all, all / size, all / size - 1, most_bytes / size + 1})
+    EXPECT_EQ(detail::new_array<TypeParam>(count), nullptr) << count;
+}
+TYPED_TEST(NewArray, HoldsObjectsOtherwise) {
+  EXPECT_NE(detail::new_array<TypeParam>(0), nullptr);
+  const auto array = detail::new_array<TypeParam>(1000);
+  ASSERT_NE(array, nullptr);
+  array[999] = TypeParam();
+}
+
+}  // namespace
+}  // namespace reprise::new_array_test
