@@ -57,6 +57,18 @@ TEST(Follower, DraftsAfterTheIdsAndCountsAcceptedTokens) {
   EXPECT_TRUE(std::ranges::equal(follower.context(), ids));
 }
 
+TEST(Follower, IsToldThatTokensHaveRunAlsoIfNoPassWaits) {
+  auto follower = told();
+  follower.verified(0);
+  Tokens ids = counting(30);
+  const std::size_t size = drafted(follower, ids, 5).size();
+  ids.insert(ids.end(), {4, 5, 1});
+  EXPECT_EQ(drafted(follower, ids, 0).size(), 0U);
+  follower.verified(3);
+  EXPECT_EQ(follower.statistics().drafted, size);
+  EXPECT_EQ(follower.statistics().accepted, 2U);
+}
+
 TEST(Follower, CountsOnlyTheDraftedTokensThatHaveRun) {
   for (const std::size_t ran : {0U, 1U, 3U, 16U}) {
     auto follower = told(0.02);

@@ -241,6 +241,28 @@ TEST_F(BuiltPass, PadsAChainByGoingOnWithIt) {
   EXPECT_EQ(outcome.draft[3].parent, anchor_parent);
   EXPECT_EQ(outcome.draft[4].parent, 3);
 }
+TEST_F(BuiltPass, IsShortenedFromItsLastRowOn) {
+  propose(path, 1);
+  static_cast<void>(plan({2, 3, Cut::none}));
+  const auto shortened = [&](std::size_t drafted) {
+    round.shorten(drafted);
+    return round.pass(sequence);
+  };
+  EXPECT_EQ(shortened(5).drafted, 5U) << "as many as it has";
+  EXPECT_EQ(shortened(9).drafted, 5U) << "more than it has";
+  const Pass padded = shortened(3);
+  EXPECT_THAT(padded.batch, ElementsAre(7, 8, 1, 3, -5));
+  EXPECT_EQ(padded.padding, 1U);
+  const Pass cut_off = shortened(1);
+  EXPECT_THAT(cut_off.batch, ElementsAre(7, 8, 1));
+  EXPECT_EQ(cut_off.padding, 0U);
+  EXPECT_EQ(cut_off.drafted, 1U);
+  for (const std::size_t drafted : {2U, 1U}) {
+    propose({path[0], path[1]}, 1);
+    static_cast<void>(plan({2, 3, Cut::none}));
+    EXPECT_EQ(commit(shortened(drafted).ticket).cut, drafted == 2 ? Cut::none : Cut::budget) << drafted;
+  }
+}
 TEST_F(BuiltPass, SendsASampledDraftAsAChain) {
   propose(path, 4, DraftKind::sampled);
   const Pass pass = plan({2, 1, Cut::none});

@@ -94,6 +94,22 @@ TEST(FollowerWithoutMemory, SaysSoAndGoesOn) {
   EXPECT_GT(failed_drafts(before, Tokens(200, 7), {}), 0U) << "another sequence";
   EXPECT_GT(failed_drafts(before, Tokens(200, 7), 1), 0U) << "replaced text of the same conversation";
 }
+TEST(FollowerWithoutMemory, SaysThatTheLimitsCouldNotBeKept) {
+  const Tokens ids(40, 5);
+  Follower follower{Session<TwoTokens>(TwoTokens(), 2)};
+  {
+    const AllocationWatch watch(1, 2);
+    const auto stops = follower.stop_at(Limits());
+    ASSERT_FALSE(stops);
+    EXPECT_EQ(stops.error().code, ErrorCode::out_of_memory);
+    const auto draft = follower.draft(ids);
+    ASSERT_FALSE(draft);
+    EXPECT_EQ(draft.error().code, ErrorCode::out_of_memory);
+  }
+  EXPECT_TRUE(follower.stop_at(Limits()));
+  EXPECT_TRUE(follower.draft(ids));
+  EXPECT_THAT(follower.context(), ElementsAreArray(ids));
+}
 TEST(FollowerWithoutMemory, SaysThatNoPassCouldBePlanned) {
   // As many tokens as the session has memory for: 64 more than it began with.
   const Tokens full(40 + 64, 5);

@@ -108,6 +108,7 @@ TEST_F(SessionTest, AnswersEveryCallBeforeBeginWithAValue) {
   EXPECT_EQ(code_of(session.commit(Ticket{})), ErrorCode::bad_ticket);
   EXPECT_EQ(code_of(session.cancel(Ticket{})), ErrorCode::bad_ticket);
   EXPECT_EQ(code_of(session.resolve(Ticket{}, TokenSpan(prompt))), ErrorCode::bad_ticket);
+  EXPECT_EQ(code_of(session.shorten(Ticket{}, 0)), ErrorCode::bad_ticket);
 }
 TEST_F(SessionTest, PlansOnlyAfterAProposal) {
   begin();
@@ -120,8 +121,10 @@ TEST_F(SessionTest, TakesATicketOnce) {
   const auto pass = next_pass();
   const std::array<Token, 1> picks = {7};
   EXPECT_EQ(code_of(session.commit(pass->ticket)), ErrorCode::bad_ticket);  // not resolved yet
+  ASSERT_TRUE(session.shorten(pass->ticket, 1));
   ASSERT_TRUE(session.resolve(pass->ticket, picks));
   EXPECT_EQ(code_of(session.resolve(pass->ticket, picks)), ErrorCode::bad_ticket);
+  EXPECT_EQ(code_of(session.shorten(pass->ticket, 0)), ErrorCode::bad_ticket);
   ASSERT_TRUE(session.commit(pass->ticket));
   EXPECT_EQ(code_of(session.commit(pass->ticket)), ErrorCode::bad_ticket);
   EXPECT_EQ(code_of(session.cancel(pass->ticket)), ErrorCode::bad_ticket);
