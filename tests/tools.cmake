@@ -73,6 +73,12 @@ reprise_add_tests(
 )
 target_link_libraries(reprise-peers-allocation-tests PRIVATE reprise-bench-common)
 
+# The decisions of the library on the bundled traces, also through the C interface.
+if(REPRISE_BUILD_C)
+  reprise_add_tests(tools reprise-digest-tests digests/digests.test.cpp)
+  target_link_libraries(reprise-digest-tests PRIVATE reprise-replay-lib reprise::c)
+endif()
+
 # reprise-llama built with the stand-in, so that neither llama.cpp nor a model is needed.
 include(${PROJECT_SOURCE_DIR}/bench/llama/library.cmake)
 reprise_add_llama_library(reprise-llama-stand-in-lib reprise-llama-stand-in)
