@@ -7,13 +7,14 @@ include(CheckLinkerFlag)
 include(GNUInstallDirs)
 
 function(reprise_add_c_library target kind export_name)
-  add_library(${target} ${kind} ${PROJECT_SOURCE_DIR}/include/reprise/c/reprise.cpp)
+  add_library(${target} ${kind} ${PROJECT_SOURCE_DIR}/include/reprise_c/reprise.cpp)
   add_library(reprise::${export_name} ALIAS ${target})
   # The target does not link reprise::reprise, because a program in C may have no C++ compiler.
   target_include_directories(
     ${target}
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
   )
+  reprise_add_moved_headers(${target} PUBLIC)
   target_compile_features(${target} PRIVATE cxx_std_20)
   set_target_properties(
     ${target}

@@ -5,8 +5,12 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 install(TARGETS reprise EXPORT reprise-targets FILE_SET HEADERS)
-# So that a project can compile the C interface itself.
-install(FILES include/reprise/c/reprise.cpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reprise/c)
+foreach(part IN LISTS REPRISE_PARTS)
+  install(TARGETS reprise-${part} EXPORT reprise-${part}-targets FILE_SET HEADERS)
+endforeach()
+# With its implementation, so that a project can compile the C interface itself.
+install(DIRECTORY include/reprise_c DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${reprise_moved_headers} DESTINATION ${CMAKE_INSTALL_DATADIR}/reprise)
 
 set(data_dir ${CMAKE_INSTALL_DATADIR})
 set(independent ARCH_INDEPENDENT)  # headers serve every machine
@@ -18,6 +22,9 @@ endif()
 set(package_dir ${data_dir}/cmake/reprise)
 
 install(EXPORT reprise-targets NAMESPACE reprise:: DESTINATION ${package_dir})
+foreach(part IN LISTS REPRISE_PARTS)
+  install(EXPORT reprise-${part}-targets NAMESPACE reprise:: DESTINATION ${package_dir})
+endforeach()
 if(REPRISE_BUILD_C)
   install(EXPORT reprise-c-targets NAMESPACE reprise:: DESTINATION ${package_dir})
 endif()

@@ -4,11 +4,11 @@
 #include "player.hpp"
 
 #include <reprise/reprise.hpp>
-#include <reprise/testing/check_batch.hpp>
-#include <reprise/testing/check_strategy.hpp>
-#include <reprise/testing/check_verifier.hpp>
-#include <reprise/testing/lossless.hpp>
-#include <reprise/testing/measure_curve.hpp>
+#include <reprise_testing/check_batch.hpp>
+#include <reprise_testing/check_strategy.hpp>
+#include <reprise_testing/check_verifier.hpp>
+#include <reprise_testing/lossless.hpp>
+#include <reprise_testing/measure_curve.hpp>
 
 #include <chrono>
 #include <cstddef>

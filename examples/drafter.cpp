@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <reprise/reprise.hpp>
-#include <reprise/testing/check_strategy.hpp>
+#include <reprise_testing/check_strategy.hpp>
 #include <utility>
 #include <vector>
 

@@ -3,13 +3,13 @@
 // predicted_output.cpp, draft_model.cpp, hybrid.cpp (a draft head) and json_grammar.cpp (forced tokens).
 #include "player.hpp"
 
-#include <reprise/extras/best_of.hpp>
-#include <reprise/extras/lookahead_drafter.hpp>
-#include <reprise/extras/repetition_gate.hpp>
-#include <reprise/extras/rest_drafter.hpp>
-#include <reprise/extras/token_recycling_drafter.hpp>
-#include <reprise/extras/token_table_drafter.hpp>
 #include <reprise/reprise.hpp>
+#include <reprise_methods/best_of.hpp>
+#include <reprise_methods/lookahead_drafter.hpp>
+#include <reprise_methods/repetition_gate.hpp>
+#include <reprise_methods/rest_drafter.hpp>
+#include <reprise_methods/token_recycling_drafter.hpp>
+#include <reprise_methods/token_table_drafter.hpp>
 
 #include <cstddef>
 #include <cstdio>

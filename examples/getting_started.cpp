@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdio>
 #include <reprise/reprise.hpp>
-#include <reprise/testing/check_verifier.hpp>
-#include <reprise/testing/measure_curve.hpp>
+#include <reprise_testing/check_verifier.hpp>
+#include <reprise_testing/measure_curve.hpp>
 #include <span>
 #include <vector>
 // [/include]

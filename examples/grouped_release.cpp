@@ -3,8 +3,8 @@
 // and that depends on the text. Groups of a fixed size hide it.
 #include "player.hpp"
 
-#include <reprise/extras/grouped_release.hpp>
 #include <reprise/reprise.hpp>
+#include <reprise_methods/grouped_release.hpp>
 
 #include <cstddef>
 #include <cstdio>

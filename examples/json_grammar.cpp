@@ -7,6 +7,7 @@
 #include "json_grammar.hpp"
 
 #include <reprise/reprise.hpp>
+#include <reprise_methods/jump_forward_drafter.hpp>
 
 #include <cstdio>
 #include <span>

@@ -3,9 +3,9 @@
 // shown. A snapshot keeps them over a restart. A corpus is read by all tenants.
 #include "player.hpp"
 
-#include <reprise/corpus/corpus_store.hpp>
-#include <reprise/corpus/corpus_writer.hpp>
 #include <reprise/reprise.hpp>
+#include <reprise_corpus/corpus_store.hpp>
+#include <reprise_corpus/corpus_writer.hpp>
 
 #include <cstddef>
 #include <cstdint>

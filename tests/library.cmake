@@ -79,15 +79,6 @@ reprise_add_layer_tests(
   tenants
 )
 reprise_add_layer_tests(
-  corpus
-  corpus_damage
-  corpus_drafts
-  corpus_store
-  corpus_writer
-  mapped_corpus
-  suffix_sort
-)
-reprise_add_layer_tests(
   draft
   agreement_table
   any_strategy
@@ -95,9 +86,7 @@ reprise_add_layer_tests(
   external_drafter
   first_match
   frontier
-  jump_forward_drafter
   live_matches
-  member_outcome
   merged_draft
   model_drafter
   ngram_digests
@@ -159,33 +148,6 @@ reprise_add_layer_tests(
   worth
 )
 reprise_add_layer_tests(
-  extras
-  best_of
-  grouped_release
-  lookahead_drafter
-  ngram_pool
-  placeholders
-  repetition_gate
-  rest_drafter
-  token_recycling_drafter
-  token_table
-  token_table_drafter
-)
-reprise_add_layer_tests(
-  testing
-  check_attention
-  check_batch
-  check_refinements
-  check_strategy
-  check_verifier
-  lossless
-  measure_curve
-  random
-  report
-  row_effect
-  scripted_verifier
-)
-reprise_add_layer_tests(
   house
   layers
   markdown
@@ -197,6 +159,53 @@ reprise_add_layer_tests(
 add_executable(reprise-language-tests EXCLUDE_FROM_ALL house/language.test.cpp)
 reprise_set_test_options(reprise-language-tests)
 target_precompile_headers(reprise-language-tests REUSE_FROM reprise-test-header)
+
+# The parts beside the core. The tests of the core use the testing kit, and nothing else of them.
+if(TARGET reprise-methods)
+  reprise_add_layer_tests(
+    methods
+    best_of
+    grouped_release
+    jump_forward_drafter
+    lookahead_drafter
+    member_outcome
+    ngram_pool
+    placeholders
+    repetition_gate
+    rest_drafter
+    table_presets
+    token_recycling_drafter
+    token_table
+    token_table_drafter
+  )
+endif()
+if(TARGET reprise-corpus)
+  reprise_add_layer_tests(
+    corpus
+    corpus_damage
+    corpus_drafts
+    corpus_store
+    corpus_writer
+    mapped_corpus
+    suffix_sort
+  )
+endif()
+if(TARGET reprise-testing)
+  reprise_add_layer_tests(
+    testing
+    check_attention
+    check_batch
+    check_refinements
+    check_strategy
+    check_verifier
+    lossless
+    measure_curve
+    random
+    report
+    row_effect
+    scripted_verifier
+  )
+endif()
 
 # The composition of the layers.
 reprise_add_tests(
@@ -239,7 +248,7 @@ if(REPRISE_BUILD_C)
   )
   target_link_libraries(reprise-c-tests PRIVATE reprise::c)
   target_include_directories(reprise-c-tests PRIVATE ${PROJECT_SOURCE_DIR}/examples/llama_server)
-  set(c_allocation_test c/c_interface.allocation.test.cpp)
+  set(part_allocation_tests c/c_interface.allocation.test.cpp)
 
   # The names are listed as on ELF systems.
   if(REPRISE_HAS_VERSION_SCRIPT AND CMAKE_NM AND CMAKE_SIZEOF_VOID_P EQUAL 8)
@@ -256,6 +265,19 @@ if(REPRISE_BUILD_C)
   endif()
 endif()
 
+if(TARGET reprise-methods)
+  list(
+    APPEND
+    part_allocation_tests
+    methods/drafter_memory.allocation.test.cpp
+    methods/ranked_drafters.allocation.test.cpp
+    methods/token_table_drafter.allocation.test.cpp
+  )
+endif()
+if(TARGET reprise-corpus)
+  list(APPEND part_allocation_tests corpus/corpus.allocation.test.cpp)
+endif()
+
 # A separate program, because it replaces the global operator new. Where the compiler sees the replacement, it warns of
 # GoogleTest's own use of new and delete.
 set_source_files_properties(support/allocation_counter.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -263,17 +285,13 @@ reprise_add_tests(
   library
   reprise-allocation-tests
   batch/batch.allocation.test.cpp
-  ${c_allocation_test}
+  ${part_allocation_tests}
   core/buffer.allocation.test.cpp
-  corpus/corpus.allocation.test.cpp
   draft/any_strategy.allocation.test.cpp
   draft/draft_sources.allocation.test.cpp
-  extras/ranked_drafters.allocation.test.cpp
-  draft/drafter_memory.allocation.test.cpp
   draft/ngram_drafter.allocation.test.cpp
   draft/shown_rows.allocation.test.cpp
   evidence/shared_calibration.allocation.test.cpp
-  extras/token_table_drafter.allocation.test.cpp
   index/growth.allocation.test.cpp
   index/shared_tables.allocation.test.cpp
   index/token_counts.allocation.test.cpp
@@ -321,21 +339,23 @@ if(REPRISE_BUILD_C)
 endif()
 
 # Files of every format, written and read. tests/targets/targets.sh exchanges them between machines.
-add_executable(reprise-exchange targets/exchange.cpp)
-target_link_libraries(reprise-exchange PRIVATE reprise::reprise)
-set(exchange ${CMAKE_CURRENT_BINARY_DIR}/exchange)
-file(MAKE_DIRECTORY ${exchange})
-add_test(NAME exchange.write COMMAND reprise-exchange write ${exchange})
-add_test(NAME exchange.read COMMAND reprise-exchange read ${exchange})
-add_test(NAME exchange.same_bytes COMMAND ${CMAKE_COMMAND} -E compare_files ${exchange}/all.snapshot
-                                          ${exchange}/again.snapshot)
-set_tests_properties(exchange.write PROPERTIES FIXTURES_SETUP exchanged_files)
-# The number depends on the matches in the corpus: the same on every machine.
-set_tests_properties(
-  exchange.read
-  PROPERTIES FIXTURES_REQUIRED exchanged_files FIXTURES_SETUP exchanged_again PASS_REGULAR_EXPRESSION "^c83421a694626453"
-)
-set_tests_properties(exchange.same_bytes PROPERTIES FIXTURES_REQUIRED "exchanged_files;exchanged_again")
+if(TARGET reprise-corpus)
+  add_executable(reprise-exchange targets/exchange.cpp)
+  target_link_libraries(reprise-exchange PRIVATE reprise::reprise)
+  set(exchange ${CMAKE_CURRENT_BINARY_DIR}/exchange)
+  file(MAKE_DIRECTORY ${exchange})
+  add_test(NAME exchange.write COMMAND reprise-exchange write ${exchange})
+  add_test(NAME exchange.read COMMAND reprise-exchange read ${exchange})
+  add_test(NAME exchange.same_bytes COMMAND ${CMAKE_COMMAND} -E compare_files ${exchange}/all.snapshot
+                                            ${exchange}/again.snapshot)
+  set_tests_properties(exchange.write PROPERTIES FIXTURES_SETUP exchanged_files)
+  # The number depends on the matches in the corpus: the same on every machine.
+  set_tests_properties(
+    exchange.read
+    PROPERTIES FIXTURES_REQUIRED exchanged_files FIXTURES_SETUP exchanged_again PASS_REGULAR_EXPRESSION "^c83421a694626453"
+  )
+  set_tests_properties(exchange.same_bytes PROPERTIES FIXTURES_REQUIRED "exchanged_files;exchanged_again")
+endif()
 
 # The digests of drafts again, compiled otherwise: drafts must not depend on optimisation or on floating-point options.
 function(reprise_add_digest name)

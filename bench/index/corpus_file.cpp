@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/input_error.hpp"
-#include "reprise/corpus/detail/suffix_sort.hpp"
+#include "reprise_corpus/detail/suffix_sort.hpp"
 
 namespace reprise::indexing {
 

@@ -12,7 +12,7 @@
 #include "documents.hpp"
 #include "mapped_file.hpp"
 #include "output_file.hpp"
-#include "reprise/corpus/detail/corpus_format.hpp"
+#include "reprise_corpus/detail/corpus_format.hpp"
 
 namespace reprise::indexing {
 

@@ -9,7 +9,7 @@
 
 #include "mapped_file.hpp"
 #include "reprise/core/result.hpp"
-#include "reprise/corpus/detail/corpus_format.hpp"
+#include "reprise_corpus/detail/corpus_format.hpp"
 
 namespace reprise::indexing {
 

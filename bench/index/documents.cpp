@@ -12,11 +12,11 @@
 #include "common/input_error.hpp"
 #include "replay/trace.hpp"
 #include "reprise/core/buffer.hpp"
-#include "reprise/corpus/detail/corpus_format.hpp"
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/snapshot_file.hpp"
+#include "reprise_corpus/detail/corpus_format.hpp"
 
 namespace reprise::indexing {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "common/files.hpp"
 #include "common/input_error.hpp"
-#include "reprise/corpus/detail/xxh64.hpp"
+#include "reprise_corpus/detail/xxh64.hpp"
 
 namespace reprise::indexing {
 namespace {

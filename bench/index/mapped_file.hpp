@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/input_error.hpp"
-#include "reprise/corpus/mapped_corpus.hpp"
+#include "reprise_corpus/mapped_corpus.hpp"
 
 #if !defined(_WIN32)
 #include <sys/mman.h>

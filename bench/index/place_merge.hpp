@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/input_error.hpp"
-#include "reprise/corpus/detail/suffix_sort.hpp"
+#include "reprise_corpus/detail/suffix_sort.hpp"
 
 /// \file Merges the sorted places of several texts.
 

@@ -15,7 +15,7 @@
 
 #include "common/in_parallel.hpp"
 #include "common/input_error.hpp"
-#include "reprise/corpus/detail/suffix_sort.hpp"
+#include "reprise_corpus/detail/suffix_sort.hpp"
 
 /// \file Sorts all suffixes of a text in ranges that fit into memory.
 

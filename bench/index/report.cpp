@@ -16,8 +16,8 @@
 #include "documents.hpp"
 #include "exclusions.hpp"
 #include "reprise/core/version.hpp"
-#include "reprise/corpus/corpus_store.hpp"
-#include "reprise/corpus/verify_corpus.hpp"
+#include "reprise_corpus/corpus_store.hpp"
+#include "reprise_corpus/verify_corpus.hpp"
 
 namespace reprise::indexing {
 namespace {

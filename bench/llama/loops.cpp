@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::llama {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "common/input_error.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::llama {
 namespace {

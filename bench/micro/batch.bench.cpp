@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reprise/batch/planner.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace {
 

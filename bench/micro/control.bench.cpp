@@ -12,7 +12,7 @@
 
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/learned_curve.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::bench {
 namespace {

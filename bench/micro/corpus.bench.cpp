@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "index_bench.hpp"
-#include "reprise/corpus/corpus_store.hpp"
-#include "reprise/corpus/corpus_writer.hpp"
-#include "reprise/corpus/mapped_corpus.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/corpus_store.hpp"
+#include "reprise_corpus/corpus_writer.hpp"
+#include "reprise_corpus/mapped_corpus.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::bench {
 namespace {

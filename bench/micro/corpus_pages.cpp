@@ -23,8 +23,8 @@
 #include <thread>
 #include <vector>
 
-#include "reprise/corpus/mapped_corpus.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/mapped_corpus.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rolling-hash token table: time of learning, lookups and whole drafts, by the size of the table.
-#include "reprise/extras/token_table.hpp"
+#include "reprise_methods/token_table.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "index_bench.hpp"
-#include "reprise/extras/repetition_gate.hpp"
-#include "reprise/extras/token_table_drafter.hpp"
+#include "reprise_methods/repetition_gate.hpp"
+#include "reprise_methods/token_table_drafter.hpp"
 
 namespace reprise::bench {
 namespace {

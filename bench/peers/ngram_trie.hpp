@@ -9,7 +9,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::peers {
 

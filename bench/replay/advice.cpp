@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "session_costs.hpp"
 #include "strategies.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay {
 

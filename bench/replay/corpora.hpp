@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reprise/core/datastore.hpp"
-#include "reprise/corpus/mapped_corpus.hpp"
+#include "reprise_corpus/mapped_corpus.hpp"
 #include "trace.hpp"
 
 namespace reprise::replay {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay {
 

@@ -10,7 +10,7 @@
 
 #include "measured_cost.hpp"
 #include "reprise/core/capabilities.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay {
 

@@ -11,10 +11,10 @@
 
 #include "reprise/draft/any_strategy.hpp"
 #include "reprise/evidence/calibration_state.hpp"
-#include "reprise/extras/token_table.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
+#include "reprise_methods/token_table.hpp"
 #include "trace.hpp"
 
 namespace reprise::replay {

@@ -10,7 +10,7 @@
 #include "clock_spec.hpp"
 #include "pass_times.hpp"
 #include "reprise/core/capabilities.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay {
 

@@ -8,8 +8,8 @@
 
 #include "common/input_error.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/extras/token_table.hpp"
-#include "reprise/extras/token_table_drafter.hpp"
+#include "reprise_methods/token_table.hpp"
+#include "reprise_methods/token_table_drafter.hpp"
 
 namespace reprise::replay {
 

@@ -16,7 +16,7 @@
 #include "replay/trace.hpp"
 #include "report.hpp"
 #include "reprise/core/version.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "server.hpp"
 
 namespace reprise::server {

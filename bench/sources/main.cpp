@@ -13,12 +13,12 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/no_drafter.hpp"
-#include "reprise/extras/lookahead_drafter.hpp"
-#include "reprise/extras/token_recycling_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_methods/lookahead_drafter.hpp"
+#include "reprise_methods/token_recycling_drafter.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/transformer_engine.hpp"
 
 namespace {

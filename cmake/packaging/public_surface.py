@@ -41,7 +41,7 @@ def names_of_page(text):
 
 def names_of_abi(text):
     """The lines `function NAME`, `constant NAME ...`, `struct NAME ...`."""
-    return {("reprise/c/reprise.h", words[1]) for words in map(str.split, text.splitlines())
+    return {("reprise_c/reprise.h", words[1]) for words in map(str.split, text.splitlines())
             if len(words) > 1 and words[0] in ("function", "constant", "struct")}
 
 

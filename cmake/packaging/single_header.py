@@ -12,6 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r"^\s*#\s*include\s*([<\"])([^>\"]+)[>\"]")
+OWN = re.compile(r"reprise(_\w+)?/")
 OPEN = re.compile(r"^\s*#\s*if")
 CLOSE = re.compile(r"^\s*#\s*endif")
 DROPPED = ("// SPDX-License-Identifier:", "#pragma once")
@@ -42,12 +43,12 @@ class Amalgamation:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             conditions += bool(OPEN.match(line)) - bool(CLOSE.match(line))
             found = INCLUDE.match(line)
-            if found and found[2].startswith("reprise/"):
+            if found and OWN.match(found[2]):
                 if conditions:
                     raise Failure(f"{path}:{number}: {name} includes {found[2]} inside #if; include it unconditionally")
                 self.add(found[2], f"{path}:{number}")
             elif found and found[1] == '"':
-                raise Failure(f'{path}:{number}: write the include as "reprise/..."')
+                raise Failure(f'{path}:{number}: write the include as "reprise/..." or "reprise_PART/..."')
             elif found and not conditions:
                 self.standard.add(found[2])
             elif not line.startswith(DROPPED):
@@ -76,7 +77,7 @@ def version_of(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--include", type=pathlib.Path, default=ROOT / "include", help="folder with reprise/ (include)")
+    parser.add_argument("--include", type=pathlib.Path, default=ROOT / "include", help="folder with reprise/ and its parts (include)")
     parser.add_argument(
         "--output",
         type=pathlib.Path,
@@ -88,7 +89,7 @@ def main():
         action="append",
         default=[],
         metavar="HEADER",
-        help="a public header that reprise.hpp leaves out, for example reprise/testing/check_verifier.hpp; repeatable",
+        help="a public header that reprise.hpp leaves out, for example reprise_testing/check_verifier.hpp; repeatable",
     )
     parser.add_argument("--list", action="store_true", help="print the names of the headers in the file; write nothing")
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if --output is out of date")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <reprise/c/reprise.h>
+#include <reprise_c/reprise.h>
 #include <stdio.h>
 
 int main(void) {

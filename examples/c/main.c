@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine.h"
-#include "reprise/c/reprise.h"
+#include "reprise_c/reprise.h"
 
 enum { PROMPT = 24, OUTPUT = 500, LENGTH = PROMPT + OUTPUT };
 

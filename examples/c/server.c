@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine.h"
-#include "reprise/c/reprise.h"
+#include "reprise_c/reprise.h"
 
 enum { SLOTS = 16, REQUESTS = 24, PROMPT = 24, LONGEST = 400 };
 

@@ -10,7 +10,7 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/round.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "walk.hpp"
 
 namespace cuda_example {

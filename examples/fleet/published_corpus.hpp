@@ -5,7 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <reprise/corpus/mapped_corpus.hpp>
+#include <reprise_corpus/mapped_corpus.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -91,7 +91,7 @@ INSERTIONS = [
         "common/CMakeLists.txt",
         "target_link_libraries(${TARGET} PUBLIC llama Threads::Threads)\n",
         "\n# reprise drafts in C++20, behind its C functions.\n"
-        "add_library(reprise-c STATIC ${REPRISE}/include/reprise/c/reprise.cpp\n"
+        "add_library(reprise-c STATIC ${REPRISE}/include/reprise_c/reprise.cpp\n"
         "            ${REPRISE}/examples/llama_server/private_files.cpp)\n"
         "target_include_directories(reprise-c PUBLIC ${REPRISE}/include)\n"
         "set_target_properties(reprise-c PROPERTIES CXX_STANDARD 20 POSITION_INDEPENDENT_CODE ON)\n"

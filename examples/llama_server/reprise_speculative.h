@@ -3,7 +3,7 @@
 // file in common/speculative.cpp, after the types of llama.cpp.
 #pragma once
 
-#include <reprise/c/reprise.h>
+#include <reprise_c/reprise.h>
 
 #include <algorithm>
 #include <chrono>

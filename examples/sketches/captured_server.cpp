@@ -10,7 +10,7 @@
 #include "reprise/batch/packing.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/check_batch.hpp"
+#include "reprise_testing/check_batch.hpp"
 #include "toy.hpp"
 
 namespace {

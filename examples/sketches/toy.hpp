@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reprise/core/token.hpp"
-#include "reprise/testing/check_verifier.hpp"
+#include "reprise_testing/check_verifier.hpp"
 
 /// \file The parts that the sketches share: a "model", and the check that each sketch runs on its engine.
 namespace toy {

@@ -3,13 +3,14 @@
 
 /// \file The public interface of reprise. It includes most public headers; each header can also be included alone.
 ///
-/// Other public parts must be included separately:
+/// Other public headers must be included separately:
 ///
-///  * testing/: helpers for your tests.
-///  * extras/: published methods with a weaker stability promise.
-///  * corpus/: text of any size in a file.
-///  * history/snapshot_file.hpp: snapshots in files. It and corpus/mapped_corpus.hpp are the only public headers that
-///    call the operating system.
+///  * reprise_methods/: drafters of published methods, with a weaker stability promise.
+///  * reprise_corpus/: text of any size in a file.
+///  * reprise_testing/: helpers for your tests.
+///  * history/snapshot_file.hpp: snapshots in files. It and reprise_corpus/mapped_corpus.hpp are the only public
+///  headers
+///    that call the operating system.
 ///
 /// Headers in <layer>/detail/ are private to the library.
 
@@ -37,7 +38,6 @@
 #include "reprise/draft/any_strategy.hpp"
 #include "reprise/draft/external_drafter.hpp"
 #include "reprise/draft/first_match.hpp"
-#include "reprise/draft/jump_forward_drafter.hpp"
 #include "reprise/draft/model_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/ngram_options.hpp"

@@ -8,7 +8,7 @@
 #include "batch/drafts.hpp"
 #include "reprise/batch/packing.hpp"
 #include "reprise/batch/planner.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/allocation_counter.hpp"
 
 namespace reprise::batch_allocation_test {

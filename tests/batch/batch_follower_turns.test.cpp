@@ -16,7 +16,7 @@
 
 #include "reprise/batch/batch_follower.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 namespace {

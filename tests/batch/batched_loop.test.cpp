@@ -19,7 +19,7 @@
 #include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/plain_decoding.hpp"
 #include "support/scripted_verifier.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reprise/batch/batch_plan.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::packing_test {
 namespace {

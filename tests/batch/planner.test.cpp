@@ -14,7 +14,7 @@
 
 #include "batch/drafts.hpp"
 #include "reprise/control/cost_control.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/fails.hpp"
 
 namespace reprise::planner_test {

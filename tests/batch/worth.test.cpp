@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "reprise/batch/detail/worth.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::detail::worth_test {
 namespace {

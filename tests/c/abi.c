@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "reprise/c/reprise.h"
+#include "reprise_c/reprise.h"
 
 #define STRUCT(name) printf("struct %s %lu\n", #name, (unsigned long)sizeof(name))
 #define MEMBER(name, member) \

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/choices.hpp"
 #include "support/committed_inputs.hpp"
 #include "support/property_cases.hpp"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/c/reprise.h"
 #include "reprise/core/token.hpp"
+#include "reprise_c/reprise.h"
 #include "support/allocation_counter.hpp"
 
 namespace reprise::c_interface_allocation_test {

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "reprise/c/detail/arguments.hpp"
-#include "reprise/c/reprise.h"
 #include "reprise/core/version.hpp"
+#include "reprise_c/detail/arguments.hpp"
+#include "reprise_c/reprise.h"
 
 namespace reprise::c_interface_test {
 namespace {
@@ -133,7 +133,7 @@ Tokens drafted_from(const reprise_history* history, const Tokens& ids) {
   return copy;
 }
 
-// tests/extras/placeholders.test.cpp has the same rules for the drafters in C++.
+// tests/methods/placeholders.test.cpp has the same rules for the drafters in C++.
 TEST_F(CInterfaceErrors, PlaceholdersAreNeitherStoredNorMatchedInHistories) {
   // Pieces of text, and what is between them in three histories: -1 alone, ids that differ, and nothing, because each
   // piece is a sequence of its own.

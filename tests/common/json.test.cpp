@@ -9,7 +9,7 @@
 
 #include "common/json_writer.hpp"
 #include "common/utf8.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::tools::json_test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: a forced source follows the text with the functions of a strategy
-#include "reprise/draft/jump_forward_drafter.hpp"
+#include "reprise_methods/jump_forward_drafter.hpp"
 
 // If this compiled, observe() would never be called, and the grammar would fall out of step with the context.
 struct Grammar {

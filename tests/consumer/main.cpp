@@ -2,6 +2,13 @@
 #include <cstdio>
 
 #include "engine.hpp"
+#include "reprise_corpus/corpus_store.hpp"
+#include "reprise_methods/best_of.hpp"
+#include "reprise_testing/report.hpp"
+
+// A header of each part is found.
+static_assert(reprise::DraftStrategy<reprise::BestOf<reprise::NgramDrafter<>, reprise::PromptLookupDrafter<>>>);
+static_assert(reprise::Datastore<reprise::CorpusStore> && sizeof(reprise::testing::Report) > 0);
 
 int main() {
   Engine engine;

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/simulated_decoding.hpp"
 
 namespace reprise::cost_control_test {

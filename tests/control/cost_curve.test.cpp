@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::control_cost_curve_test {
 namespace {

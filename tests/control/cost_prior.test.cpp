@@ -14,7 +14,7 @@
 
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/learned_curve.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/learned_curves.hpp"
 #include "support/simulated_decoding.hpp"
 

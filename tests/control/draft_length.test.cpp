@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "reprise/control/loss_budget.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::detail::draft_length_test {
 namespace {

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "reprise/control/detail/cost_policy.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/learned_curves.hpp"
 #include "support/simulated_decoding.hpp"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/simulated_decoding.hpp"
 
 namespace reprise::control_loss_budget_test {

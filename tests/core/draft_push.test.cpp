@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reprise/core/draft.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::draft_push_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::detail::fixed_log_test {

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "reprise/corpus/corpus_store.hpp"
-#include "reprise/corpus/corpus_writer.hpp"
-#include "reprise/corpus/verify_corpus.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/corpus_store.hpp"
+#include "reprise_corpus/corpus_writer.hpp"
+#include "reprise_corpus/verify_corpus.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/allocation_counter.hpp"
 #include "support/corpora.hpp"
 

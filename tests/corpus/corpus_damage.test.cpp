@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "reprise/corpus/corpus_store.hpp"
-#include "reprise/corpus/detail/corpus_format.hpp"
-#include "reprise/corpus/verify_corpus.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/corpus_store.hpp"
+#include "reprise_corpus/detail/corpus_format.hpp"
+#include "reprise_corpus/verify_corpus.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/committed_inputs.hpp"
 #include "support/corpora.hpp"
 

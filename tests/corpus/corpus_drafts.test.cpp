@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/corpus/corpus_store.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/history_store.hpp"
-#include "reprise/testing/lossless.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/corpus_store.hpp"
+#include "reprise_testing/lossless.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/corpora.hpp"
 #include "support/ngram_world.hpp"
 #include "support/scripted_verifier.hpp"

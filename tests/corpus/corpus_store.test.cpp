@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CorpusStore compared with a scan of the text. corpus_damage.test.cpp reads damaged and forged corpora.
-#include "reprise/corpus/corpus_store.hpp"
+#include "reprise_corpus/corpus_store.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "reprise/corpus/corpus_writer.hpp"
-#include "reprise/corpus/verify_corpus.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/corpus_writer.hpp"
+#include "reprise_corpus/verify_corpus.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/corpora.hpp"
 
 namespace reprise::corpus_store_test {

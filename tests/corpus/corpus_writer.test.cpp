@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/corpus/corpus_writer.hpp"
+#include "reprise_corpus/corpus_writer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "reprise/corpus/detail/corpus_format.hpp"
-#include "reprise/corpus/detail/xxh64.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/detail/corpus_format.hpp"
+#include "reprise_corpus/detail/xxh64.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/corpora.hpp"
 
 namespace reprise::corpus_writer_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/corpus/mapped_corpus.hpp"
+#include "reprise_corpus/mapped_corpus.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/corpus/verify_corpus.hpp"
 #include "reprise/history/snapshot_file.hpp"
+#include "reprise_corpus/verify_corpus.hpp"
 #include "support/corpora.hpp"
 #include "support/folder_test.hpp"
 

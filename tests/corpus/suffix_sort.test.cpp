@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/corpus/detail/suffix_sort.hpp"
+#include "reprise_corpus/detail/suffix_sort.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reprise/history/detail/byte_format.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::detail::suffix_sort_test {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "reprise/reprise.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

@@ -24,8 +24,8 @@
 
 #include "digests/digest.hpp"
 #include "replay/trace.hpp"
-#include "reprise/c/reprise.h"
 #include "reprise/reprise.hpp"
+#include "reprise_c/reprise.h"
 
 namespace reprise::testing::digests_test {
 namespace {

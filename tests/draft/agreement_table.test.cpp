@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::detail::agreement_table_test {
 namespace {

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/check_strategy.hpp"
-#include "reprise/testing/lossless.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/check_strategy.hpp"
+#include "reprise_testing/lossless.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/archetypes.hpp"
 #include "support/fails.hpp"
 #include "support/lent_context.hpp"

@@ -11,8 +11,8 @@
 
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/index/next_token_counts.hpp"
-#include "reprise/testing/check_strategy.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/check_strategy.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/ngram_world.hpp"
 
 namespace reprise::ngram_next_tokens_test {

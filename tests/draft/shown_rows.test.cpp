@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::shown_rows_test {
 namespace {

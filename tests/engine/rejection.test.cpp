@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/strategies.hpp"
 
 namespace reprise::rejection_test {

@@ -18,8 +18,8 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/loop/generate.hpp"
-#include "reprise/testing/lossless.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/lossless.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 

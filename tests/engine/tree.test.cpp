@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::tree_test {
 namespace {

@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::detail::claim_calibrator_test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::hit_rate_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::detail::isotonic_test {
 namespace {

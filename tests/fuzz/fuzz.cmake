@@ -10,7 +10,7 @@ foreach(fuzzer IN ITEMS lossless input_files ngram_world snapshot corpus followe
   add_dependencies(fuzzers fuzz-${fuzzer})
 endforeach()
 # Compiled into the fuzzers, so that they see which code they have reached.
-target_sources(fuzz-c_interface PRIVATE ${PROJECT_SOURCE_DIR}/include/reprise/c/reprise.cpp)
+target_sources(fuzz-c_interface PRIVATE ${PROJECT_SOURCE_DIR}/include/reprise_c/reprise.cpp)
 set(bench ${PROJECT_SOURCE_DIR}/bench)
 target_sources(
   fuzz-input_files

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reprise/history/snapshot.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::detail::checksum_test {
 namespace {

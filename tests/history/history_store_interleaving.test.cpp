@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "reprise/history/history_store.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::history_store_interleaving_test {
 namespace {

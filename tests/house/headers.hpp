@@ -67,9 +67,16 @@ struct Header {
   std::string text;
 };
 
-/// Returns "core" for "reprise/core/token.hpp" and "reprise/core/detail/log.hpp", and "" for "reprise/reprise.hpp".
+/// The folders of include/: the core, and the parts beside it.
+inline bool is_own(const std::string& include) {
+  return include.starts_with("reprise/") || include.starts_with("reprise_");
+}
+
+/// Returns "core" for "reprise/core/token.hpp" and "reprise/core/detail/log.hpp", "" for "reprise/reprise.hpp", and the
+/// name of the part for a header beside the core: "methods" for "reprise_methods/best_of.hpp".
 inline std::string layer_of(const std::string& name) {
   const std::size_t begin = name.find('/') + 1;
+  if (name.starts_with("reprise_")) return name.substr(8, begin - 9);
   const std::size_t end = name.find('/', begin);
   return end == std::string::npos ? "" : name.substr(begin, end - begin);
 }
@@ -107,22 +114,20 @@ inline Names included(const std::string& text, char open, char close) {
 inline Names own_includes(const std::string& text) {
   Names found = included(text, '"', '"');
   found.merge(included(text, '<', '>'));
-  std::erase_if(found, [](const std::string& name) { return !name.starts_with("reprise/"); });
+  std::erase_if(found, [](const std::string& name) { return !is_own(name); });
   return found;
 }
 
 /// The headers that call the operating system. No other header includes them.
 inline const Names& system_headers() {
-  static const Names names = {"reprise/corpus/mapped_corpus.hpp", "reprise/history/detail/file_calls.hpp",
+  static const Names names = {"reprise_corpus/mapped_corpus.hpp", "reprise/history/detail/file_calls.hpp",
                               "reprise/history/snapshot_file.hpp"};
   return names;
 }
 
-/// True for public headers outside reprise.hpp: corpora, the extras, the testing kit, and the calls of the operating
-/// system.
+/// True for public headers outside reprise.hpp: those of the parts, and the calls of the operating system.
 inline bool is_public_by_list(const Header& header) {
-  return !header.detail &&
-         (Names{"corpus", "extras", "testing"}.contains(header.layer) || system_headers().contains(header.name));
+  return !header.detail && (header.name.starts_with("reprise_") || system_headers().contains(header.name));
 }
 
 }  // namespace house

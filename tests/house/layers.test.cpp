@@ -21,38 +21,38 @@ constexpr std::size_t many_lines = 400;
 
 /// The layers, and the layers that each may include besides itself and the standard library.
 const std::map<std::string, Names>& layers() {
-  static const Names all_but_testing = {"core",   "index",   "evidence", "history", "corpus", "draft",
-                                        "engine", "control", "stats",    "loop",    "batch"};
+  static const Names whole_core = {"core",   "index",   "evidence", "history", "draft",
+                                   "engine", "control", "stats",    "loop",    "batch"};
   static const std::map<std::string, Names> table = [] {
     std::map<std::string, Names> made = {
         {"core", {}},
         {"index", {"core"}},
         {"evidence", {"core"}},
         {"history", {"core", "index", "evidence", "control"}},
-        {"corpus", {"core", "history"}},
         {"draft", {"core", "index", "evidence"}},
         {"engine", {"core"}},
         {"control", {"core", "evidence"}},
         {"stats", {"core"}},
         {"loop", {"core", "engine", "stats"}},
         {"batch", {"core", "evidence", "control", "stats", "loop"}},
-        {"extras", all_but_testing},
-        {"c", all_but_testing},
         // The headers outside of all layers: the umbrella and the recommended composition.
-        {"", all_but_testing},
+        {"", whole_core},
+        // The parts beside the core.
+        {"corpus", {"core", "history"}},
+        {"methods", whole_core},
     };
-    made["c"].insert({"extras", ""});
-    made["testing"] = all_but_testing;
-    made["testing"].insert({"extras", ""});
+    made["c"] = made["testing"] = whole_core;
+    made["c"].insert("");
+    made["testing"].insert("");
     return made;
   }();
   return table;
 }
 
-/// Returns the includes in quotes whose names do not begin with reprise/.
+/// Returns the includes in quotes that are not of the library.
 Names foreign_includes(const std::string& text) {
   Names found = included(text, '"', '"');
-  std::erase_if(found, [](const std::string& name) { return name.starts_with("reprise/"); });
+  std::erase_if(found, [](const std::string& name) { return is_own(name); });
   return found;
 }
 
@@ -106,6 +106,8 @@ TEST(Layers, AnUpwardIncludeWouldBeFound) {
   EXPECT_EQ(layer_of("reprise/loop/round.hpp"), "loop");
   EXPECT_EQ(layer_of("reprise/loop/detail/sequence.hpp"), "loop");
   EXPECT_EQ(layer_of("reprise/reprise.hpp"), "");
+  EXPECT_EQ(layer_of("reprise_methods/best_of.hpp"), "methods");
+  EXPECT_EQ(layer_of("reprise_corpus/detail/xxh64.hpp"), "corpus");
   EXPECT_TRUE(is_detail("reprise/loop/detail/sequence.hpp"));
   EXPECT_FALSE(is_detail("reprise/loop/round.hpp"));
   EXPECT_FALSE(may_include("core", "loop"));
@@ -116,13 +118,32 @@ TEST(Layers, AnUpwardIncludeWouldBeFound) {
   EXPECT_FALSE(may_include("c", "testing"));
   EXPECT_FALSE(may_include("loop", "c"));
   EXPECT_FALSE(may_include("core", ""));
-  EXPECT_FALSE(may_include("", "extras"));
+  EXPECT_FALSE(may_include("", "methods"));
+  EXPECT_FALSE(may_include("draft", "methods"));
+  EXPECT_FALSE(may_include("c", "methods"));
   EXPECT_TRUE(may_include("draft", "index"));
+}
+
+/// A change of the core must not build the parts, and a part that is not wanted must not be missed.
+TEST(Layers, NoTestOfTheCoreUsesAPartButTheTestingKit) {
+  std::size_t count = 0;
+  for (const auto& [layer, below] : layers()) {
+    if (layer.empty() || fs::exists(root() / "include" / ("reprise_" + layer))) continue;
+    for (const auto& entry : fs::directory_iterator(root() / "tests" / layer)) {
+      if (entry.path().extension() != ".cpp") continue;
+      ++count;
+      for (const std::string& included : own_includes(read(entry.path())))
+        EXPECT_TRUE(included.starts_with("reprise/") || included.starts_with("reprise_testing/"))
+            << entry.path() << " may not include " << included << ": move the test to the folder of the part";
+    }
+  }
+  EXPECT_GT(count, 90U);
 }
 
 TEST(Headers, IncludeOnlyTheStandardLibraryAndEachOther) {
   for (const Header& header : headers())
-    EXPECT_EQ(foreign_includes(header.text), Names()) << header.name << ": write includes as \"reprise/...\"";
+    EXPECT_EQ(foreign_includes(header.text), Names())
+        << header.name << ": write includes as \"reprise/...\" or \"reprise_PART/...\"";
   EXPECT_EQ(foreign_includes("#include \"token.hpp\"\n"), Names{"token.hpp"});
 }
 
@@ -159,13 +180,30 @@ TEST(Headers, AreShort) {
 }
 
 TEST(Headers, AreAllInTheBuildFileAndNoOthers) {
+  // The folder is the second argument of reprise_add_headers(); the names follow it.
   Names listed;
+  std::string folder;
   std::istringstream words(read(root() / "CMakeLists.txt"));
-  for (std::string word; words >> word;)
-    if (word.starts_with("include/reprise/") && word.ends_with(".hpp")) listed.insert(word.substr(8));
+  for (std::string word; words >> word;) {
+    if (word == "reprise_add_headers(") words >> word >> folder;
+    if (!folder.empty() && word.ends_with(".hpp")) listed.insert(folder + "/" + word);
+  }
   Names existing;
-  for (const Header& header : headers()) existing.insert(header.name);
-  EXPECT_EQ(listed, existing) << "the HEADERS file set of CMakeLists.txt";
+  for (const Header& header : headers())
+    if (header.layer != "c") existing.insert(header.name);  // they are installed as a folder
+  EXPECT_EQ(listed, existing) << "the headers in CMakeLists.txt";
+}
+
+TEST(Headers, ThatMovedAreOnThePageForTheirUsersAndTheirSuccessorsExist) {
+  const std::string page = read(root() / "docs/migrating.md");
+  std::istringstream moves(read(root() / "cmake/moved_headers.txt"));
+  std::size_t count = 0;
+  for (std::string from, to; moves >> from >> to; ++count) {
+    EXPECT_NE(page.find("| `" + from + "` | `" + to + "` |"), std::string::npos) << from;
+    EXPECT_TRUE(fs::exists(root() / "include" / to)) << to;
+    EXPECT_FALSE(fs::exists(root() / "include" / from)) << from;
+  }
+  EXPECT_GT(count, 20U);
 }
 
 }  // namespace

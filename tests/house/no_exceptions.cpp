@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/extras/repetition_gate.hpp"
-#include "reprise/extras/token_table.hpp"
-#include "reprise/extras/token_table_drafter.hpp"
 #include "reprise/reprise.hpp"
+#include "reprise_methods/repetition_gate.hpp"
+#include "reprise_methods/token_table.hpp"
+#include "reprise_methods/token_table_drafter.hpp"
 
 namespace {
 

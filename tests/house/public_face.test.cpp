@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reprise.hpp is the definition of public. Corpora, the extras, the testing kit and the calls of the system are public
-// too, but included by name. No public signature names a private thing.
+// reprise.hpp is the definition of public. The parts beside the core and the calls of the system are public too, but
+// included by name. No public signature names a private thing.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/next_tokens.hpp"
 #include "support/streams.hpp"
 

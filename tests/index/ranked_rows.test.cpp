@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/ranked_rows.hpp"
 
 namespace reprise::ranked_rows_test {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::indexing::place_merge_test {
 namespace {

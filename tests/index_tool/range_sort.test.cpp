@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::indexing::range_sort_test {
 namespace {

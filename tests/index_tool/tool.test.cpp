@@ -15,11 +15,11 @@
 #include "common/json.hpp"
 #include "index/documents.hpp"
 #include "index/output_file.hpp"
-#include "reprise/corpus/corpus_writer.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot_file.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/corpus_writer.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/folder_test.hpp"
 
 #if !defined(_WIN32)

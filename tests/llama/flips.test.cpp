@@ -10,7 +10,7 @@
 
 #include "common/json.hpp"
 #include "llama/fake_passes.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/refusal.hpp"
 
 namespace reprise::llama::flips_test {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::llama::loops_test {
 namespace {

@@ -17,7 +17,7 @@
 #include "llama/fake_passes.hpp"
 #include "replay/cost_curve.hpp"
 #include "replay/pass_times.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/folder_test.hpp"
 
 #ifdef __linux__

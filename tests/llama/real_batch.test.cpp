@@ -22,8 +22,8 @@
 #include "batch_decode.hpp"
 #include "batch_engine.hpp"
 #include "reprise/engine/argmax.hpp"
-#include "reprise/testing/check_batch.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/check_batch.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/refusal.hpp"
 #include "verdict.hpp"
 

@@ -25,9 +25,9 @@
 #include "llama.h"
 #include "llama_verifier.hpp"
 #include "reprise/reprise.hpp"
-#include "reprise/testing/check_verifier.hpp"
-#include "reprise/testing/lossless.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/check_verifier.hpp"
+#include "reprise_testing/lossless.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/oracle_strategy.hpp"
 
 namespace reprise::llama::real_engine_test {

@@ -4,7 +4,7 @@
 
 #if !defined(_WIN32)  // the tests cause faults with POSIX calls
 
-#include <reprise/c/reprise.h>
+#include <reprise_c/reprise.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

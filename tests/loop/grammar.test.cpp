@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "../../examples/json_grammar.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::grammar_test {
 namespace {

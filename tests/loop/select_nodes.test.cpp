@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/hostile_strategy.hpp"
 
 namespace reprise::select_nodes_test {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "mlx_pass.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "tiny_model.hpp"
 
 namespace reprise::mlx::llama_model_test {

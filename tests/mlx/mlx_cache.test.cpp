@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::mlx::mlx_cache_test {
 namespace {

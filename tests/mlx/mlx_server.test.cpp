@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "llama_model.hpp"
-#include "reprise/testing/check_batch.hpp"
+#include "reprise_testing/check_batch.hpp"
 #include "tiny_model.hpp"
 
 namespace reprise::mlx::mlx_server_test {

@@ -18,8 +18,8 @@
 
 #include "llama_model.hpp"
 #include "reprise/reprise.hpp"
-#include "reprise/testing/check_verifier.hpp"
-#include "reprise/testing/lossless.hpp"
+#include "reprise_testing/check_verifier.hpp"
+#include "reprise_testing/lossless.hpp"
 #include "tiny_model.hpp"
 
 namespace reprise::mlx::mlx_verifier_test {

@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "reprise/testing/check_strategy.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/check_strategy.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/fails.hpp"
 #include "support/ranked_checks.hpp"
 #include "support/ranked_rounds.hpp"

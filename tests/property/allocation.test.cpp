@@ -13,7 +13,7 @@
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/check_strategy.hpp"
+#include "reprise_testing/check_strategy.hpp"
 #include "support/allocation_counter.hpp"
 #include "support/naive_index.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reprise/history/tenants.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/batch_follower_world.hpp"
 #include "support/choices.hpp"
 #include "support/committed_inputs.hpp"

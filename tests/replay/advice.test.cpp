@@ -15,7 +15,7 @@
 
 #include "replay/replay_tool.hpp"
 #include "reprise/reprise.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay::advice_test {
 namespace {

@@ -11,7 +11,7 @@
 #include "replay/cost_curve.hpp"
 #include "replay/strategies.hpp"
 #include "replay/trace.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay::ceiling_test {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/testing/measure_curve.hpp"
+#include "reprise_testing/measure_curve.hpp"
 #include "support/refusal.hpp"
 
 namespace reprise::replay::replay_cost_curve_test {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/committed_inputs.hpp"
 
 namespace reprise::replay::input_files_test {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay::loss_window_test {
 namespace {

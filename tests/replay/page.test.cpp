@@ -12,7 +12,7 @@
 #include "common/json_writer.hpp"
 #include "replay/page_html.hpp"
 #include "replay/replay_tool.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #if !defined(_WIN32)
 #include "support/file_size_limit.hpp"
 #endif

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay::page_figures_test {
 namespace {

@@ -33,11 +33,11 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
-#include "reprise/extras/token_table_drafter.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_methods/token_table_drafter.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/ranked_rounds.hpp"
 
 namespace reprise::replay::past_test {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay::reliability_test {
 namespace {

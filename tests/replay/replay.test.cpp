@@ -12,9 +12,9 @@
 
 #include "replay/strategies.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/extras/lookahead_drafter.hpp"
-#include "reprise/extras/token_recycling_drafter.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_methods/lookahead_drafter.hpp"
+#include "reprise_methods/token_recycling_drafter.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/strategies.hpp"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "server/options.hpp"
 #include "server/tool.hpp"
 #include "support/folder_test.hpp"

@@ -11,7 +11,6 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/draft/jump_forward_drafter.hpp"
 #include "reprise/draft/model_drafter.hpp"
 #include "reprise/index/lookup_index.hpp"
 
@@ -110,12 +109,6 @@ struct Control {
   void learn(const Outcome&, const PassReport&) {}
 };
 static_assert(DraftControl<Control>);
-
-/// A minimal model of JumpForwardSource: nothing is forced.
-struct Forced {
-  std::size_t forced(std::span<Token>) { return 0; }
-};
-static_assert(JumpForwardSource<Forced>);
 
 /// A minimal model of DraftModel: every feed() fails.
 struct Model {

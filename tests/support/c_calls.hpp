@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/c/detail/arguments.hpp"
-#include "reprise/c/reprise.h"
 #include "reprise/stats/statistics_text.hpp"
+#include "reprise_c/detail/arguments.hpp"
+#include "reprise_c/reprise.h"
 #include "support/c_pairs.hpp"
 #include "support/choices.hpp"
 

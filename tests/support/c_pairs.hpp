@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "reprise/batch/batch_follower.hpp"
-#include "reprise/c/reprise.h"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/table_snapshots.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/speculator.hpp"
+#include "reprise_c/reprise.h"
 #include "support/choices.hpp"
 
 /// \file Handles of the C interface, each with the C++ object that gets the same calls.

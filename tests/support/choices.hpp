@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

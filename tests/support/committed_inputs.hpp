@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/choices.hpp"
 
 namespace reprise::testing {

@@ -12,11 +12,11 @@
 
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/corpus/corpus_store.hpp"
-#include "reprise/corpus/corpus_writer.hpp"
-#include "reprise/corpus/detail/corpus_format.hpp"
-#include "reprise/corpus/verify_corpus.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/corpus_store.hpp"
+#include "reprise_corpus/corpus_writer.hpp"
+#include "reprise_corpus/detail/corpus_format.hpp"
+#include "reprise_corpus/verify_corpus.hpp"
+#include "reprise_testing/random.hpp"
 
 /// \file Corpora for tests, a naive reference, and ways to forge corpora.
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 /// \file Decoding by hand, without any code of the loop: for tests of engines.
 namespace reprise::testing {

@@ -9,7 +9,7 @@
 
 #include "reprise/core/token.hpp"
 #include "reprise/history/history_store.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

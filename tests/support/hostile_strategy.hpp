@@ -10,7 +10,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

@@ -8,7 +8,7 @@
 #include "replay/cost_curve.hpp"
 #include "replay/pass_times.hpp"
 #include "replay/trace.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::replay {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 /// \file The parts of small models, in float32 and as plain as possible. Every sum is taken in the order of its terms,
 /// so the same inputs give the same bits.

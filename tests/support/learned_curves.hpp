@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "reprise/control/learned_curve.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/simulated_decoding.hpp"
 
 /// \file Learned cost curves for tests, with the times of simulated engines.

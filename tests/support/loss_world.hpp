@@ -18,7 +18,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/simulated_decoding.hpp"
 
 namespace reprise::testing {

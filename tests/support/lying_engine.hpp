@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/choices.hpp"
 #include "support/random_rows.hpp"
 #include "support/scripted_verifier.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/choices.hpp"
 
 namespace reprise::testing {

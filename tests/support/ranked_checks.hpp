@@ -10,9 +10,9 @@
 #include <limits>
 #include <vector>
 
-#include "reprise/testing/check_strategy.hpp"
-#include "reprise/testing/lossless.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/check_strategy.hpp"
+#include "reprise_testing/lossless.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 

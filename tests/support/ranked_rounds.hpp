@@ -13,7 +13,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/lent_context.hpp"
 
 namespace reprise::testing {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reprise/index/ranked_rows.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

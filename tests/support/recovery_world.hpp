@@ -17,7 +17,7 @@
 #include "reprise/batch/planner.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/choices.hpp"
 #include "support/simulated_decoding.hpp"
 

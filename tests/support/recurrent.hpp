@@ -11,7 +11,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/layers.hpp"
 #include "support/row_answers.hpp"
 #include "support/transformer.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/layers.hpp"
 
 namespace reprise::testing {

@@ -19,7 +19,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/engine/rejection.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/branches.hpp"
 #include "support/rational.hpp"
 

@@ -16,7 +16,7 @@
 
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

@@ -16,7 +16,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/scripted_model.hpp"
 #include "support/scripted_rows.hpp"
 

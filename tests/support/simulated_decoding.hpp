@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "reprise/core/control.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

@@ -16,7 +16,7 @@
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/table_snapshots.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

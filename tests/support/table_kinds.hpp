@@ -8,7 +8,7 @@
 
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/next_tokens.hpp"
 #include "support/ranked_rows.hpp"
 

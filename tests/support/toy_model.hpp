@@ -14,7 +14,7 @@
 
 #include "reprise/core/token.hpp"
 #include "reprise/draft/model_drafter.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

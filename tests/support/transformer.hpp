@@ -10,7 +10,7 @@
 
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/layers.hpp"
 
 namespace reprise::testing {

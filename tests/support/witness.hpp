@@ -13,7 +13,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/detail/lent_copy.hpp"
+#include "reprise_testing/detail/lent_copy.hpp"
 
 namespace reprise::testing {
 

@@ -13,7 +13,7 @@
 
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/testing/lossless.hpp"
+#include "reprise_testing/lossless.hpp"
 #include "support/choices.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"

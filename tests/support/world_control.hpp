@@ -9,7 +9,7 @@
 #include <string>
 
 #include "reprise/core/control.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing {
 

@@ -19,7 +19,7 @@
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 #include "support/choices.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/lying_engine.hpp"

@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "reprise/corpus/corpus_store.hpp"
-#include "reprise/corpus/corpus_writer.hpp"
-#include "reprise/corpus/verify_corpus.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/reprise.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_corpus/corpus_store.hpp"
+#include "reprise_corpus/corpus_writer.hpp"
+#include "reprise_corpus/verify_corpus.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "reprise/testing/check_verifier.hpp"
+#include "reprise_testing/check_verifier.hpp"
 #include "support/recurrent.hpp"
 #include "support/transformer.hpp"
 #include "support/transformer_engine.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/check_strategy.hpp"
+#include "reprise_testing/check_strategy.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

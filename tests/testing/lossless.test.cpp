@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/lossless.hpp"
+#include "reprise_testing/lossless.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/measure_curve.hpp"
+#include "reprise_testing/measure_curve.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

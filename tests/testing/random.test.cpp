@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/random.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/report.hpp"
+#include "reprise_testing/report.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

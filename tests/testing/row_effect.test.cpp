@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/detail/row_effect.hpp"
+#include "reprise_testing/detail/row_effect.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/testing/check_batch.hpp"
-#include "reprise/testing/check_verifier.hpp"
-#include "reprise/testing/random.hpp"
+#include "reprise_testing/check_batch.hpp"
+#include "reprise_testing/check_verifier.hpp"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::testing::row_effect_test {
 namespace {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shared library: its functions and structs, as include/reprise/c/reprise.h declares them."""
+"""The shared library: its functions and structs, as include/reprise_c/reprise.h declares them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import reprise
 from reprise import _errors, _library, _session
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-HEADER = REPOSITORY / "include/reprise/c/reprise.h"
+HEADER = REPOSITORY / "include/reprise_c/reprise.h"
 NUMBERS = {
     "size_t": ctypes.c_size_t,
     "double": ctypes.c_double,

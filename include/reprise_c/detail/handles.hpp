@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "reprise/batch/batch_follower.hpp"
+#include "reprise/batch/batch_plan.hpp"
+#include "reprise/control/cost_control.hpp"
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/ngram_options.hpp"
+#include "reprise/evidence/calibration_state.hpp"
+#include "reprise/history/cost_snapshot.hpp"
+#include "reprise/history/history_snapshot.hpp"
+#include "reprise/history/history_store.hpp"
+#include "reprise/history/snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
+#include "reprise/index/next_token_counts.hpp"
+#include "reprise/loop/follower.hpp"
+#include "reprise/loop/round.hpp"
+#include "reprise/speculator.hpp"
+#include "reprise/stats/statistics.hpp"
+#include "reprise/stats/statistics_text.hpp"
+#include "reprise_c/detail/arguments.hpp"
+#include "reprise_c/reprise.h"
+
+/// \file The objects that the handles of the C interface point to, and what their functions do.
+
+struct reprise_curve {
+  reprise::CostCurve curve;
+};
+
+struct reprise_history {
+  reprise::HistoryStore store;
+  reprise::NextTokenCounts next_tokens;  // without lines if there is no table
+  reprise::CalibrationState calibration = {};
+  reprise::c::LastError last = {};
+};
+
+struct reprise_follower {
+  reprise::Follower<reprise::Speculator> follower;
+  reprise::Buffer<reprise::Token> eos = {};
+  reprise::c::LastError last = {};
+};
+
+struct reprise_batch {
+  reprise::BatchFollower<reprise::NgramDrafter<>> follower;
+  reprise::Buffer<reprise::FollowedSlot> slots = {};            // scratch memory
+  std::unique_ptr<reprise::Buffer<reprise::Token>[]> eos = {};  // of each slot, after the first one is set
+  reprise::c::LastError last = {};
+};
+
+struct reprise_session {
+  /// The open pass.
+  struct Open {
+    reprise::Ticket ticket;
+    std::size_t drafted = 0;
+    bool chain = true;
+  };
+
+  reprise::Speculator session;
+  reprise::Limits limits = {};  // a round refers to it
+  // Not in Limits::eos, because a std::vector can only report that memory ran out by an exception.
+  reprise::Buffer<reprise::Token> eos = {};
+  std::optional<Open> open = {};
+  reprise::c::LastError last = {};
+
+  /// Returns the status of a call that gives up the open pass, unless it fails.
+  template <class T>
+  reprise_status gives_up(const reprise::Result<T>& result) noexcept {
+    if (result || result.error().code == reprise::ErrorCode::out_of_memory) open.reset();
+    return last.status(result);
+  }
+};
+
+namespace reprise::inline v0::c {
+
+/// Returns a new object on the heap. Error: out_of_memory.
+template <class Handle, class... Values>
+[[nodiscard]] Result<void> make(Handle*& made, Values&&... values) noexcept {
+  made = new (std::nothrow) Handle{std::forward<Values>(values)...};
+  if (made == nullptr) return no_memory(sizeof(Handle));
+  return {};
+}
+
+/// The number that identifies the tokenizer in snapshots of pass costs, which contain no tokens.
+inline constexpr std::uint64_t no_tokenizer = 0;
+
+/// Copies a curve. CostCurve itself becomes the default curve if memory runs out.
+[[nodiscard]] inline Result<CostCurve> copy_of(const CostCurve& curve) noexcept {
+  CostCurve copy = curve;
+  if (copy.memory_bytes() == 0 && curve.memory_bytes() != 0)
+    return Error{ErrorCode::out_of_memory, "there is no memory for a copy of the cost curve: free some",
+                 curve.memory_bytes(), 0};
+  return copy;
+}
+
+/// Returns the costs in a snapshot.
+[[nodiscard]] inline Result<CostPrior> costs_in(const void* snapshot, std::size_t size, const char* engine) noexcept {
+  const auto bytes = array_of(static_cast<const std::byte*>(snapshot), size);
+  if (!bytes) return bytes.error();
+  const auto name = name_of(engine, most_engine_name_bytes);
+  if (!name) return name.error();
+  const auto reader = SnapshotReader::open(*bytes, no_tokenizer);
+  if (!reader) return reader.error();
+  return load_costs(*reader, *name);
+}
+
+/// Returns the part of the options that describes a drafter. Error: out_of_memory.
+[[nodiscard]] inline Result<NgramOptions> drafter_options(const reprise_options& in) noexcept {
+  NgramOptions drafter;
+  if (in.key != 0) drafter.key = in.key;
+  drafter.max_bytes = limit_of(in.max_bytes);
+  if (in.vocabulary != 0)
+    drafter.vocabulary = static_cast<std::uint32_t>(std::min<std::size_t>(in.vocabulary, drafter.vocabulary));
+  if (const reprise_history* const history = in.history; history != nullptr) {
+    drafter.stores = {history->store};
+    if (history->next_tokens.lines() != 0) drafter.next_tokens = &history->next_tokens;
+    drafter.prior = history->calibration;
+    if (drafter.prior.state() != history->calibration) return no_memory(sizeof(CalibrationState));
+  }
+  return drafter;
+}
+
+/// What reprise_options describes, for the C++ classes.
+struct GivenOptions {
+  NgramOptions drafter;
+  CostOptions costs;
+};
+
+/// Converts options.
+[[nodiscard]] inline Result<GivenOptions> given_options(const reprise_options* in) noexcept {
+  const auto read = read_struct(in);
+  if (!read) return read.error();
+  if (read->max_draft_nodes > most_draft_nodes)
+    return Error{ErrorCode::size_out_of_range, "max_draft_nodes is above the limit: pass at most 64",
+                 read->max_draft_nodes, most_draft_nodes};
+  GivenOptions given;
+  const auto drafter = drafter_options(*read);
+  if (!drafter) return drafter.error();
+  given.drafter = *drafter;
+  if (read->saved_costs != nullptr || read->saved_costs_size != 0) {
+    const auto prior = costs_in(read->saved_costs, read->saved_costs_size, read->engine);
+    if (!prior) return prior.error();
+    given.costs.prior = *prior;
+  }
+  given.costs.max_nodes = limit_of(read->max_draft_nodes);
+  if (read->curve != nullptr) {
+    auto curve = copy_of(read->curve->curve);
+    if (!curve) return curve.error();
+    given.costs.curve = *std::move(curve);
+  }
+  return given;
+}
+
+/// Creates the session of a follower or a session.
+[[nodiscard]] inline Result<Speculator> speculator_of(const reprise_options* in) noexcept {
+  auto given = given_options(in);
+  if (!given) return given.error();
+  return Speculator(given->drafter, std::move(given->costs));
+}
+
+/// Ends a snapshot and writes the bytes that it needs to `needed`. Error: out_of_room.
+[[nodiscard]] inline Result<void> finish(SnapshotWriter& writer, std::size_t& needed) noexcept {
+  const auto snapshot = writer.finish();
+  needed = snapshot ? snapshot->size() : static_cast<std::size_t>(snapshot.error().value);
+  if (!snapshot) return snapshot.error();
+  return {};
+}
+
+/// Writes learned costs as a snapshot to `room`, and the bytes needed to `needed`.
+[[nodiscard]] inline Result<void> save_costs_of(const CostPrior& learned, const char* engine, void* buffer,
+                                                std::size_t room, std::size_t& needed) noexcept {
+  const auto bytes = array_of(static_cast<std::byte*>(buffer), room);
+  if (!bytes) return bytes.error();
+  const auto name = name_of(engine, most_engine_name_bytes);
+  if (!name) return name.error();
+  SnapshotWriter writer(*bytes, no_tokenizer);
+  if (auto written = save_costs(learned, *name, writer); !written) return written;
+  return finish(writer, needed);
+}
+
+/// Writes statistics as JSON with a final 0 to `buffer`, and the bytes needed to `needed`. If they do not fit, the
+/// buffer holds an empty string.
+[[nodiscard]] inline Result<void> write_statistics(const Statistics& statistics, char* buffer, std::size_t room,
+                                                   std::size_t& needed) noexcept {
+  const auto letters = array_of(buffer, room);
+  if (!letters) return letters.error();
+  std::size_t written = 0;
+  write_json(statistics, [&](std::string_view piece) noexcept {
+    for (const char letter : piece) {
+      if (written < room) buffer[written] = letter;
+      ++written;
+    }
+  });
+  needed = written + 1;
+  if (room != 0) buffer[needed > room ? 0 : written] = 0;
+  if (needed > room)
+    return Error{ErrorCode::out_of_room, "the buffer is too small for the statistics: provide the bytes needed", needed,
+                 room};
+  return {};
+}
+
+// Histories
+
+[[nodiscard]] inline Result<void> make_history(const reprise_history_options* in, reprise_history*& made) noexcept {
+  const auto read = read_struct(in);
+  if (!read) return read.error();
+  HistoryOptions options;
+  options.max_bytes = limit_of(read->max_bytes, options.max_bytes);
+  if (read->key != 0) options.key = read->key;
+  if (read->vocabulary != 0) options.vocabulary = read->vocabulary;
+  auto store = HistoryStore::make(options);
+  if (!store) return store.error();
+  NextTokenCounts counts;
+  if (read->next_token_bytes != 0) {
+    auto table = NextTokenCounts::make(
+        {.max_bytes = read->next_token_bytes, .key = next_token_key(options.key), .vocabulary = options.vocabulary});
+    if (!table) return table.error();
+    counts = *std::move(table);
+  }
+  return make(made, *std::move(store), std::move(counts));
+}
+
+[[nodiscard]] inline Result<void> add_to(reprise_history& history, std::uint64_t name, TokenSpan tokens,
+                                         std::size_t prompt_count, bool removable) noexcept {
+  if (prompt_count > tokens.size())
+    return Error{ErrorCode::size_out_of_range, "prompt_count is larger than the number of tokens", prompt_count,
+                 tokens.size()};
+  history.store.begin_sequence(name);
+  history.store.append(tokens.first(prompt_count), Origin::prompt);
+  history.store.append(tokens.subspan(prompt_count), Origin::output);
+  history.store.end_sequence();
+  if (!removable) history.next_tokens.add(tokens);
+  return {};
+}
+
+[[nodiscard]] inline Result<void> save(const reprise_history& history, std::uint64_t tokenizer, void* buffer,
+                                       std::size_t room, std::size_t& needed) noexcept {
+  const auto bytes = array_of(static_cast<std::byte*>(buffer), room);
+  if (!bytes) return bytes.error();
+  SnapshotWriter writer(*bytes, tokenizer);
+  write_history(writer, history.store, history.calibration);
+  if (history.next_tokens.lines() != 0) write_next_tokens(writer, history.next_tokens);
+  return finish(writer, needed);
+}
+
+[[nodiscard]] inline Result<void> load(reprise_history& history, std::uint64_t tokenizer, const void* buffer,
+                                       std::size_t count) noexcept {
+  const auto bytes = array_of(static_cast<const std::byte*>(buffer), count);
+  if (!bytes) return bytes.error();
+  const auto reader = SnapshotReader::open(*bytes, tokenizer);
+  if (!reader) return reader.error();
+  // The table is checked first and loaded last, so that refused bytes change nothing.
+  bool counted = false;
+  if (const auto section = reader->section(SectionKind::next_tokens); section && history.next_tokens.lines() != 0) {
+    const auto valid = detail::check_table<detail::NextTokenSection>(*section, history.next_tokens);
+    if (!valid && valid.error().code != ErrorCode::other_table) return valid;
+    counted = valid.has_value();
+  }
+  if (auto loaded = load_history(*bytes, tokenizer, history.store, history.calibration); !loaded) return loaded;
+  if (counted) return load_next_tokens(*reader, history.next_tokens);
+  return {};
+}
+
+// Followers
+
+[[nodiscard]] inline Result<TokenSpan> draft(reprise_follower& handle, const reprise_token* ids, std::size_t count,
+                                             std::size_t after, std::size_t most, std::int64_t now_ns,
+                                             std::uint64_t conversation) noexcept {
+  const auto tokens = array_of(ids, count);
+  if (!tokens) return tokens.error();
+  if (now_ns < 0) return refused("now_ns is negative: pass 0 if the time is unknown");
+  return handle.follower.draft(*tokens, most, time_of(now_ns), number_of(conversation), after);
+}
+
+/// Copies the tokens that end a generation to `kept`, and returns limits with them.
+[[nodiscard]] inline Result<Limits> stops_of(const reprise_token* eos, std::size_t count,
+                                             Buffer<Token>& kept) noexcept {
+  const auto given = array_of(eos, count);
+  if (!given) return given.error();
+  Buffer<Token> copy;
+  if (!copy.assign(*given)) return no_memory(count * sizeof(Token));
+  kept.swap(copy);
+  Limits limits;
+  limits.more_eos = {kept.data(), kept.size()};
+  return limits;
+}
+[[nodiscard]] inline Result<void> stop_at(reprise_follower& handle, const reprise_token* eos,
+                                          std::size_t count) noexcept {
+  auto limits = stops_of(eos, count, handle.eos);
+  if (!limits) return limits.error();
+  return handle.follower.stop_at(*std::move(limits));
+}
+
+// Batches
+
+[[nodiscard]] inline Result<void> make_batch(const reprise_options* in, std::size_t slots,
+                                             reprise_batch*& made) noexcept {
+  constexpr std::size_t most = 65'536;
+  if (slots == 0 || slots > most)
+    return Error{ErrorCode::size_out_of_range, "the number of slots is not between 1 and the limit", slots, most};
+  BatchOptions options;
+  auto given = given_options(in);
+  if (!given) return given.error();
+  options.curve = std::move(given->costs.curve);
+  options.max_nodes = given->costs.max_nodes;
+  auto follower = BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(given->drafter), std::move(options));
+  if (!follower) return follower.error();
+  follower->planner().assume(1, given->costs.prior);
+  Buffer<FollowedSlot> scratch;
+  if (!scratch.reserve(slots)) return no_memory(slots * sizeof(FollowedSlot));
+  return make(made, *std::move(follower), std::move(scratch));
+}
+
+[[nodiscard]] inline Result<void> assign(reprise_batch& handle, std::size_t slot, const reprise_options* in) noexcept {
+  const auto read = read_struct(in);
+  if (!read) return read.error();
+  const auto drafter = drafter_options(*read);
+  if (!drafter) return drafter.error();
+  return handle.follower.assign(slot, NgramDrafter<>(*drafter));
+}
+
+/// Writes to `slots` how many tokens each of them knows.
+[[nodiscard]] inline Result<void> find_known(const reprise_batch& handle, reprise_slot* slots,
+                                             std::size_t count) noexcept {
+  const auto given = array_of(slots, count);
+  if (!given) return given.error();
+  for (reprise_slot& slot : *given) slot.after = 0;
+  for (reprise_slot& slot : *given) {
+    const auto ids = array_of(slot.ids, slot.count);
+    if (!ids) return ids.error();
+    if (slot.slot >= handle.follower.slots())
+      return refused("the batch has no such slot", slot.slot, handle.follower.slots());
+    slot.after = handle.follower.known(slot.slot, *ids);
+  }
+  return {};
+}
+
+/// Writes the drafts to `slots`.
+[[nodiscard]] inline Result<void> draft(reprise_batch& handle, reprise_slot* slots, std::size_t count,
+                                        std::int64_t now_ns) noexcept {
+  const auto given = array_of(slots, count);
+  if (!given) return given.error();
+  for (reprise_slot& slot : *given) slot.draft = nullptr, slot.drafted = 0;
+  if (count > handle.follower.slots())
+    return refused("there are more slots in the pass than in the batch", count, handle.follower.slots());
+  if (now_ns < 0) return refused("now_ns is negative: pass 0 if the time is unknown");
+  handle.slots.clear();
+  for (const reprise_slot& slot : *given) {
+    const auto ids = array_of(slot.ids, slot.count);
+    if (!ids) return ids.error();
+    handle.slots.push_reserved({slot.slot, *ids, slot.most, number_of(slot.conversation), slot.after});
+  }
+  const auto drafts = handle.follower.draft({handle.slots.data(), count}, time_of(now_ns));
+  if (!drafts) return drafts.error();
+  for (std::size_t i = 0; i < count; ++i) slots[i].draft = (*drafts)[i].data(), slots[i].drafted = (*drafts)[i].size();
+  return {};
+}
+
+[[nodiscard]] inline Result<void> check_slot(const reprise_batch& handle, std::size_t slot) noexcept {
+  if (slot < handle.follower.slots()) return {};
+  return refused("the batch has no such slot", slot, handle.follower.slots());
+}
+
+[[nodiscard]] inline Result<void> stop_at(reprise_batch& handle, std::size_t slot, const reprise_token* eos,
+                                          std::size_t count) noexcept {
+  if (auto known = check_slot(handle, slot); !known) return known;
+  if (handle.eos == nullptr) handle.eos.reset(new (std::nothrow) Buffer<Token>[handle.follower.slots()]);
+  if (handle.eos == nullptr) return no_memory(handle.follower.slots() * sizeof(Buffer<Token>));
+  auto limits = stops_of(eos, count, handle.eos[slot]);
+  if (!limits) return limits.error();
+  return handle.follower.stop_at(slot, *std::move(limits));
+}
+
+// Rounds of sessions
+
+/// Sets the limits of the next round. Changes nothing if there is an error.
+[[nodiscard]] inline Result<void> set_limits(reprise_session& handle, const reprise_limits* in,
+                                             std::size_t most) noexcept {
+  const auto read = read_struct(in);
+  if (!read) return read.error();
+  const auto eos = array_of(read->eos, read->eos_count);
+  if (!eos) return eos.error();
+  if (!handle.eos.assign(*eos))
+    return Error{ErrorCode::out_of_memory, "there is no memory for reprise_limits.eos: free some", eos->size(), 0};
+  handle.limits.max_tokens = limit_of(read->max_tokens);
+  handle.limits.max_context = limit_of(read->max_context);
+  handle.limits.more_eos = {handle.eos.data(), handle.eos.size()};
+  handle.limits.draft.max_nodes = most;
+  return {};
+}
+
+[[nodiscard]] inline Result<Pass> plan(reprise_session& handle, const reprise_limits* limits,
+                                       std::size_t most) noexcept {
+  if (auto set = set_limits(handle, limits, most); !set) return set.error();
+  handle.open.reset();
+  static_cast<void>(handle.session.propose(handle.limits));
+  auto pass = handle.session.plan();
+  if (!pass) return pass;
+  reprise_session::Open open{pass->ticket, pass->drafted, true};
+  for (std::size_t i = 0; i < pass->parents.size(); ++i)
+    open.chain = open.chain && pass->parents[i] == static_cast<NodeIndex>(i) - 1;
+  handle.open = open;
+  return pass;
+}
+
+[[nodiscard]] inline Error not_planned() noexcept {
+  return {ErrorCode::not_proposed, "there is no open pass: call reprise_session_plan() first"};
+}
+
+[[nodiscard]] inline Result<Decision> commit(reprise_session& handle, const reprise_token* picks, std::size_t count,
+                                             std::int64_t pass_ns) noexcept {
+  const auto given = array_of(picks, count);
+  if (!given) return given.error();
+  if (pass_ns < 0) return refused("pass_ns is negative: pass 0 if the time is unknown");
+  if (!handle.open) return not_planned();
+  const std::size_t rows = handle.open->drafted + 1;
+  if (count > rows || (count < rows && !handle.open->chain))
+    return Error{ErrorCode::bad_picks,
+                 "the number of picks is wrong: pass one for the anchor and one for each drafted row, and none for "
+                 "other pending rows",
+                 count, rows};
+  auto decision = handle.session.resolve(handle.open->ticket, *given);
+  if (!decision) return decision;
+  auto done = handle.session.commit(handle.open->ticket, time_of(pass_ns));
+  if (!done) return done.error();
+  handle.open.reset();
+  return decision;
+}
+
+/// Returns the finish reason of a session.
+[[nodiscard]] inline std::int32_t finish_of(FinishReason reason) noexcept {
+  switch (reason) {
+    case FinishReason::eos:
+      return REPRISE_FINISH_EOS;
+    case FinishReason::max_tokens:
+      return REPRISE_FINISH_MAX_TOKENS;
+    case FinishReason::context_full:
+      return REPRISE_FINISH_CONTEXT_FULL;
+    default:
+      return REPRISE_FINISH_NONE;
+  }
+}
+
+}  // namespace reprise
