@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <reprise/reprise.hpp>
 #include <reprise_testing/check_strategy.hpp>
@@ -14,7 +15,7 @@ class PhraseDrafter {
   explicit PhraseDrafter(std::vector<std::vector<reprise::Token>> phrases) : phrases_(std::move(phrases)) {}
 
   // The session owns the text and lends it to every call, so there is no copy to update.
-  void begin(reprise::TokenSpan /*context*/) { rate_ = first_guess(); }
+  void begin(reprise::TokenSpan /*context*/) { hits_ = 6, tests_ = 8; }
   void observe(reprise::TokenSpan /*context*/, std::size_t /*fresh*/, reprise::Origin /*origin*/) {}
   void truncate(reprise::TokenSpan /*context*/, std::size_t /*size*/) {}
 
@@ -31,7 +32,7 @@ class PhraseDrafter {
     if (best == nullptr) return;
     reprise::Probability path = reprise::Probability::one();
     for (std::size_t i = longest; i < best->size(); ++i) {
-      path = path * rate_.probability();
+      path = path * reprise::Probability::ratio(hits_, tests_);
       // False: the draft is full, deep enough, or the rest is too unlikely. The draft counts; the drafter need not.
       if (!draft.extend({.token = (*best)[i], .path_probability = path})) return;
     }
@@ -39,14 +40,12 @@ class PhraseDrafter {
 
   // Learns how often a drafted token is the target's pick, so that the probabilities above are right.
   void feedback(reprise::TokenSpan /*context*/, const reprise::Outcome& outcome) {
-    reprise::for_each_tested(outcome, [&](std::size_t, bool hit) { rate_.learn(hit); });
+    reprise::for_each_tested(outcome, [&](std::size_t, bool hit) { hits_ += hit ? 1 : 0, ++tests_; });
   }
 
  private:
-  static reprise::HitRate first_guess() { return reprise::HitRate(reprise::Probability::ratio(3, 4)); }
-
   std::vector<std::vector<reprise::Token>> phrases_;
-  reprise::HitRate rate_ = first_guess();
+  std::uint32_t hits_ = 6, tests_ = 8;  // the first guess is 3/4
 };
 static_assert(reprise::DraftStrategy<PhraseDrafter>);
 // [/drafter]

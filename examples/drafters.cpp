@@ -81,8 +81,6 @@ int main() {
                as_it_pays(reprise::UnionDrafter(lookup({}), Ngram())));
   all &= plays("BestOf", "to use the best draft of several, for engines that verify only chains",
                as_it_pays(reprise::BestOf(lookup({}), Ngram())));
-  all &= plays("AnyStrategy", "if the program chooses the drafter at run time",
-               as_it_pays(reprise::AnyStrategy(text.size() > 100 ? Ngram() : Ngram({.max_bytes = 1 << 16}))));
 
   // Extras: methods of other systems.
   reprise::RepetitionGateOptions gate;

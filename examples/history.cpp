@@ -71,7 +71,7 @@ int main() {
 
   // After a restart:
   auto restarted = reprise::HistoryStore::make(options);
-  reprise::Buffer<std::byte> file;
+  reprise::Bytes file;
   if (const auto loaded = reprise::load_file("memory.snapshot", file, 1 << 20); !loaded)
     return std::puts(loaded.error().message.data()), 1;
   if (const auto loaded = reprise::load_history({file.data(), file.size()}, fingerprint, *restarted, learned); !loaded)

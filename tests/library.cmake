@@ -81,7 +81,6 @@ reprise_add_layer_tests(
 reprise_add_layer_tests(
   draft
   agreement_table
-  any_strategy
   best_first
   external_drafter
   first_match
@@ -287,7 +286,6 @@ reprise_add_tests(
   batch/batch.allocation.test.cpp
   ${part_allocation_tests}
   core/buffer.allocation.test.cpp
-  draft/any_strategy.allocation.test.cpp
   draft/draft_sources.allocation.test.cpp
   draft/ngram_drafter.allocation.test.cpp
   draft/shown_rows.allocation.test.cpp

@@ -18,6 +18,7 @@ add_test(
 reprise_add_tests(
   tools
   reprise-replay-tests
+  common/any_strategy.test.cpp
   common/files.test.cpp
   common/interrupt.test.cpp
   common/json.test.cpp
@@ -68,6 +69,7 @@ set_source_files_properties(support/allocation_counter.cpp PROPERTIES SKIP_UNITY
 reprise_add_tests(
   tools
   reprise-peers-allocation-tests
+  common/any_strategy.allocation.test.cpp
   peers/ranked_drafters.allocation.test.cpp
   support/allocation_counter.cpp
 )

@@ -22,7 +22,6 @@
 #include "recording.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/external_drafter.hpp"
-#include "reprise/draft/first_match.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise/loop/session.hpp"

@@ -11,7 +11,6 @@
 #include "common/files.hpp"
 #include "common/input_error.hpp"
 #include "replay/trace.hpp"
-#include "reprise/core/buffer.hpp"
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
@@ -159,7 +158,7 @@ void DocumentReader::read_raw(const std::string& path, std::size_t width, Docume
 
 void DocumentReader::read_snapshot(const std::string& path, DocumentSink& sink) {
   const auto check = [&](const Error& error) { throw InputError(path + ": " + std::string(error.message)); };
-  Buffer<std::byte> bytes;
+  Bytes bytes;
   if (const auto loaded = load_file(path, bytes); !loaded) check(loaded.error());
   const std::span<const std::byte> all(bytes.data(), bytes.size());
   auto reader = SnapshotReader::open(all, fingerprint.value());

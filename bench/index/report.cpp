@@ -15,7 +15,7 @@
 #include "corpus_input.hpp"
 #include "documents.hpp"
 #include "exclusions.hpp"
-#include "reprise/core/version.hpp"
+#include "reprise/core/token.hpp"
 #include "reprise_corpus/corpus_store.hpp"
 #include "reprise_corpus/verify_corpus.hpp"
 

@@ -12,7 +12,7 @@
 #include "options.hpp"
 #include "output_file.hpp"
 #include "report.hpp"
-#include "reprise/core/version.hpp"
+#include "reprise/core/token.hpp"
 #include "stage_progress.hpp"
 
 namespace reprise::indexing {

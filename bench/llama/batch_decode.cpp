@@ -9,7 +9,6 @@
 
 #include "batch_engine.hpp"
 #include "engine_error.hpp"
-#include "reprise/engine/argmax.hpp"
 #include "reprise/engine/top_k.hpp"
 
 namespace reprise::llama {

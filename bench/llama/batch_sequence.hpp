@@ -4,15 +4,14 @@
 #include <cstddef>
 #include <string>
 
+#include "common/any_strategy.hpp"
 #include "conversation.hpp"
 #include "engine.hpp"
 #include "generate.hpp"
 #include "inputs.hpp"
 #include "reprise/batch/packing.hpp"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/draft/any_strategy.hpp"
 #include "reprise/loop/session.hpp"
 #include "sampling.hpp"
 

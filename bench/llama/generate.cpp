@@ -18,7 +18,7 @@
 #include "replay/strategies.hpp"
 #include "replay/trace.hpp"
 #include "reprise/control/cost_control.hpp"
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/any_strategy.hpp"
 #include "engine.hpp"
 #include "engine_error.hpp"
 #include "inputs.hpp"
@@ -25,7 +26,6 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/draft/any_strategy.hpp"
 #include "reprise/stats/statistics.hpp"
 #include "sampling.hpp"
 

@@ -8,8 +8,8 @@
 #include "common/input_error.hpp"
 #include "engine_error.hpp"
 #include "replay/trace.hpp"
-#include "reprise/core/buffer.hpp"
 #include "reprise/history/history_snapshot.hpp"
+#include "reprise/history/snapshot.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/history/table_snapshots.hpp"
 
@@ -73,7 +73,7 @@ void check_memory_files(std::span<const Drafting> draftings, const std::string& 
 
 void load_memory(std::span<Drafting> draftings, const std::string& path, std::uint64_t fingerprint) {
   const std::string name = "--snapshot-in " + path;
-  Buffer<std::byte> bytes;
+  Bytes bytes;
   check(load_file(path, bytes, most_bytes()), name);
   if (bytes.size() == 0) throw InputError(name + ": the file is empty; give a saved snapshot");
   for (Drafting& drafting : draftings) load_one(*drafting.past, {bytes.data(), bytes.size()}, fingerprint, name);

@@ -30,7 +30,7 @@
 #include "record.hpp"
 #include "replay/strategies.hpp"
 #include "replay/trace.hpp"
-#include "reprise/core/version.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::llama {
 namespace {

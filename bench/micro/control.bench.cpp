@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "reprise/control/cost_control.hpp"
-#include "reprise/control/learned_curve.hpp"
 #include "reprise_testing/random.hpp"
 
 namespace reprise::bench {

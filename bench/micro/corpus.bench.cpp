@@ -35,7 +35,7 @@ constexpr std::size_t queries = 10'000;
 constexpr std::size_t places = 12;
 constexpr std::size_t context = CorpusStore::most_context;
 
-Buffer<std::byte> generated_corpus() {
+Bytes generated_corpus() {
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, std::size_t{1} << 20);
   std::vector<CorpusDocument> documents;
   constexpr std::size_t size = 2048;
@@ -95,7 +95,7 @@ class World {
     }
   }
 
-  Buffer<std::byte> generated_;
+  Bytes generated_;
   MappedCorpus mapped_;
   std::span<const std::byte> bytes_;
   CorpusStore store_;

@@ -14,8 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "reprise/engine/argmax.hpp"
-
 namespace reprise::bench {
 namespace {
 

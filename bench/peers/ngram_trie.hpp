@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise_testing/random.hpp"
@@ -151,7 +151,7 @@ class NgramTrie {
   std::uint64_t made_ = 0;
   Index newest_ = none;
   Index oldest_ = none;
-  Buffer<Node> nodes_;
+  detail::Buffer<Node> nodes_;
 };
 
 }  // namespace reprise::peers

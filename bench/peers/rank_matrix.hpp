@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 
@@ -92,7 +92,7 @@ class RankMatrix {
 
   std::size_t most_rows_;
   std::size_t wanted_ = 0;  // the highest token seen + 1
-  Buffer<Token> cells_;
+  detail::Buffer<Token> cells_;
 };
 
 }  // namespace reprise::peers

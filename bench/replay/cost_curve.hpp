@@ -14,7 +14,7 @@
 #include "measured_cost.hpp"
 #include "pass_times.hpp"
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 
 namespace reprise::replay {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 
 namespace reprise::replay {
 

@@ -11,7 +11,7 @@
 #include "cost_curve.hpp"
 #include "pass_watcher.hpp"
 #include "replay_control.hpp"
-#include "reprise/control/learned_curve.hpp"
+#include "reprise/control/cost_control.hpp"
 #include "trace.hpp"
 
 namespace reprise::replay {

@@ -7,7 +7,7 @@
 #include "page_files.hpp"
 #include "page_html.hpp"
 #include "page_sections.hpp"
-#include "reprise/core/version.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::replay {
 namespace {

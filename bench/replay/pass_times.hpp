@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "measured_cost.hpp"
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise_testing/random.hpp"
 
 namespace reprise::replay {

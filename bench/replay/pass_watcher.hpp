@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "reprise/control/learned_curve.hpp"
-#include "reprise/core/capabilities.hpp"
+#include "reprise/control/cost_control.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"
 #include "trace.hpp"
 

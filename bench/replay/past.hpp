@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/draft/any_strategy.hpp"
+#include "common/any_strategy.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/index/next_token_counts.hpp"

@@ -8,7 +8,7 @@
 
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
-#include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::replay {
 

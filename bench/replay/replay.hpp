@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "clock_spec.hpp"
+#include "common/any_strategy.hpp"
 #include "control_spec.hpp"
 #include "cost_curve.hpp"
 #include "pass_watcher.hpp"
@@ -17,7 +18,6 @@
 #include "replay_settings.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/draft/any_strategy.hpp"
 #include "timed_strategy.hpp"
 #include "trace.hpp"
 

@@ -10,8 +10,8 @@
 
 #include "clock_spec.hpp"
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::replay {

@@ -12,7 +12,7 @@
 #include "common/text.hpp"
 #include "report_json.hpp"
 #include "reprise/core/outcome.hpp"
-#include "reprise/core/version.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::replay {
 namespace {

@@ -7,7 +7,7 @@
 #include "common/json_writer.hpp"
 #include "replay.hpp"
 #include "replay_settings.hpp"
-#include "reprise/core/version.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::replay {
 

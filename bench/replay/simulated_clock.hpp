@@ -9,7 +9,7 @@
 
 #include "clock_spec.hpp"
 #include "pass_times.hpp"
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise_testing/random.hpp"
 
 namespace reprise::replay {

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "common/any_strategy.hpp"
 #include "past.hpp"
 #include "replay_settings.hpp"
 #include "reprise/core/datastore.hpp"
-#include "reprise/draft/any_strategy.hpp"
 #include "spec.hpp"
 
 namespace reprise::replay {

@@ -27,8 +27,8 @@
 #include "page_sections.hpp"
 #include "past.hpp"
 #include "report_seeds.hpp"
-#include "reprise/core/buffer.hpp"
-#include "reprise/core/version.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/history/snapshot.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "seeds.hpp"
 #include "strategies.hpp"
@@ -113,8 +113,8 @@ std::string words(const Error& error) {
 }
 
 /// The bytes of the snapshot that memories start with.
-Buffer<std::byte> read_snapshot(const Options& options) {
-  Buffer<std::byte> bytes;
+Bytes read_snapshot(const Options& options) {
+  Bytes bytes;
   if (options.snapshot_in.empty()) return bytes;
   const std::string name = "--snapshot-in " + options.snapshot_in + ": ";
   // A token takes 18 bytes in a memory but less than 5 in a file. So a file of this size holds far more than such a
@@ -243,7 +243,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (!options.output.empty()) tools::check_writable(options.output, "--output " + options.output);
   if (!options.report.empty()) tools::check_writable(options.report, "--report " + options.report);
   const Vocabulary words = options.vocabulary.empty() ? Vocabulary() : Vocabulary::read(options.vocabulary);
-  const Buffer<std::byte> snapshot = read_snapshot(options);
+  const Bytes snapshot = read_snapshot(options);
   const auto paths = options.traces.empty() ? tools::find_traces(surroundings.trace_folders) : options.traces;
   std::vector<tools::InputFile> inputs;
   for (const std::string& path : paths) inputs.push_back({"the trace", path});

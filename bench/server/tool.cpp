@@ -15,7 +15,7 @@
 #include "options.hpp"
 #include "replay/trace.hpp"
 #include "report.hpp"
-#include "reprise/core/version.hpp"
+#include "reprise/core/token.hpp"
 #include "reprise_testing/random.hpp"
 #include "server.hpp"
 

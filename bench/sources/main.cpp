@@ -11,8 +11,8 @@
 
 #include "reprise/control/cost_control.hpp"
 #include "reprise/core/limits.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/no_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"

@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "common/any_strategy.hpp"
 #include "common/bundled_files.hpp"
 #include "common/input_error.hpp"
 #include "common/number.hpp"
 #include "replay/cost_curve.hpp"
 #include "replay/replay.hpp"
 #include "replay/trace.hpp"
-#include "reprise/draft/any_strategy.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/predicted_output_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 

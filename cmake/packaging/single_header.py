@@ -68,7 +68,7 @@ class Amalgamation:
 
 
 def version_of(folder):
-    path = folder / "reprise/core/version.hpp"
+    path = folder / "reprise/core/token.hpp"
     found = re.search(r'version_string = "([^"]+)"', path.read_text(encoding="utf-8"))
     if not found:
         raise Failure(f"{path} has no line version_string = \"...\"")

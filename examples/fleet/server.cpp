@@ -78,7 +78,7 @@ class Server {
 
   /// Continues with the history of the last run, if there is one.
   reprise::Result<void> load() {
-    reprise::Buffer<std::byte> bytes;
+    reprise::Bytes bytes;
     const auto read = reprise::load_file(snapshot_, bytes, 2 * max_bytes);
     if (!read) return read.error().code == reprise::ErrorCode::no_such_file ? reprise::Result<void>() : read;
     return reprise::load_history({bytes.data(), bytes.size()}, fingerprint_, memory_, learned_);

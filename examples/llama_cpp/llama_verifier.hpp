@@ -15,11 +15,10 @@
 #include <vector>
 
 #include "llama.h"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/engine/argmax.hpp"
 #include "reprise/engine/top_k.hpp"
 #include "reprise/engine/tree.hpp"
 

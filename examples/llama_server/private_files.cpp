@@ -21,7 +21,7 @@ std::string save_private_file(const std::string& name, const std::string& bytes)
 std::string load_private_file(const std::string& name, std::string& bytes) {
   constexpr std::size_t most = std::size_t{256} << 20;  // four times the memory of a history
   bytes.clear();
-  reprise::Buffer<std::byte> read;
+  reprise::Bytes read;
   const auto loaded = reprise::load_file(name, read, most);
   if (!loaded) return loaded.error().code == reprise::ErrorCode::no_such_file ? "" : sentence(loaded.error());
   bytes.assign(reinterpret_cast<const char*>(read.data()), read.size());

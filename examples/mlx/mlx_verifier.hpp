@@ -14,11 +14,10 @@
 #include <vector>
 
 #include "mlx_pass.hpp"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/engine/attention_mask.hpp"
 #include "reprise/engine/tree.hpp"
 
 namespace reprise::mlx {

@@ -10,10 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/engine/attention_mask.hpp"
 #include "reprise/engine/tree.hpp"
 #include "toy.hpp"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "toy.hpp"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
 #include "toy.hpp"
 

@@ -11,10 +11,9 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/core/version.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/speculator.hpp"
 #include "reprise_c/detail/arguments.hpp"
@@ -27,7 +26,7 @@ namespace {
 Result<void> make_curve(const reprise_cost_point* points, std::size_t count, reprise_curve*& made) noexcept {
   const auto given = c::array_of(points, count);
   if (!given) return given.error();
-  Buffer<CostPoint> copies;
+  detail::Buffer<CostPoint> copies;
   if (!copies.reserve(count)) return c::no_memory(count * sizeof(CostPoint));
   for (const reprise_cost_point& point : *given)
     copies.push_reserved({point.sequences, point.context, point.rows, point.nanoseconds});

@@ -10,10 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/byte_format.hpp"
+#include "reprise/history/snapshot.hpp"
 #include "reprise_corpus/detail/corpus_format.hpp"
 #include "reprise_corpus/detail/corpus_view.hpp"
 #include "reprise_corpus/detail/suffix_sort.hpp"
@@ -94,8 +95,8 @@ class CorpusImage {
     for (std::uint32_t token = 0; token < view_.header().vocabulary; ++token)
       most = std::max(most, view_.start(token + 1U) - view_.start(token));
     const auto count = static_cast<std::size_t>(most);
-    Buffer<SuffixRecord> records;
-    Buffer<SuffixRecord> scratch;
+    detail::Buffer<SuffixRecord> records;
+    detail::Buffer<SuffixRecord> scratch;
     if (!records.resize(count, {}) || !scratch.resize(count, {}))
       return Error{ErrorCode::out_of_memory, "there is no memory to sort the corpus: build it with reprise-index",
                    2 * count * sizeof(SuffixRecord), 0};
@@ -112,7 +113,7 @@ class CorpusImage {
   }
 
   /// Writes the fences, the checksums and the header, and returns the bytes of the corpus.
-  Buffer<std::byte> finish() noexcept {
+  Bytes finish() noexcept {
     for (std::uint64_t fence = 0; fence < view_.header().fences(); ++fence) {
       const std::uint64_t after_first = view_.place(fence * CorpusFormat::fence_stride) + 1;
       store_little(view_.text<Word>().key(after_first), at(CorpusSection::fences, fence * 8));
@@ -148,7 +149,7 @@ class CorpusImage {
       if (const Word word = words.word(i); word != SuffixText<Word>::separator) visit(i, word);
   }
 
-  Buffer<std::byte> bytes_;
+  Bytes bytes_;
   CorpusView view_;
 };
 
@@ -182,7 +183,7 @@ inline Result<CorpusHeader> header_of(std::span<const CorpusDocument> documents,
 }
 
 template <CorpusWord Word>
-Result<Buffer<std::byte>> make_corpus(std::span<const CorpusDocument> documents, const CorpusHeader& header) noexcept {
+Result<Bytes> make_corpus(std::span<const CorpusDocument> documents, const CorpusHeader& header) noexcept {
   auto image = CorpusImage<Word>::make(header);
   if (!image) return image.error();
   image->write_text(documents);
@@ -192,8 +193,7 @@ Result<Buffer<std::byte>> make_corpus(std::span<const CorpusDocument> documents,
 }
 
 /// Like the function below, with the header of header_of(). Tests make its places wider.
-inline Result<Buffer<std::byte>> make_corpus(std::span<const CorpusDocument> documents,
-                                             const CorpusHeader& header) noexcept {
+inline Result<Bytes> make_corpus(std::span<const CorpusDocument> documents, const CorpusHeader& header) noexcept {
   return header.token_bytes == 2 ? make_corpus<std::uint16_t>(documents, header)
                                  : make_corpus<std::uint32_t>(documents, header);
 }
@@ -211,8 +211,8 @@ inline Result<Buffer<std::byte>> make_corpus(std::span<const CorpusDocument> doc
 /// 65,535, and while sorting 32 bytes for each occurrence of the most frequent token.
 ///
 /// Method: a suffix array (Manber and Myers 1990) that is sorted by the first 64 tokens of each suffix.
-[[nodiscard]] inline Result<Buffer<std::byte>> make_corpus(std::span<const CorpusDocument> documents,
-                                                           const CorpusOptions& options) noexcept {
+[[nodiscard]] inline Result<Bytes> make_corpus(std::span<const CorpusDocument> documents,
+                                               const CorpusOptions& options) noexcept {
   const auto header = detail::header_of(documents, options);
   if (!header) return header.error();
   return detail::make_corpus(documents, *header);

@@ -12,7 +12,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/evidence/hit_rate.hpp"
+#include "reprise/evidence/detail/hit_rate.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise_methods/detail/ngram_pool.hpp"
@@ -192,9 +192,9 @@ class LookaheadDrafter {
     for (std::size_t depth = 0; depth < depth_classes; ++depth)
       for (std::size_t rank = 0; rank < rank_classes; ++rank)
         for (const bool again : {false, true})
-          rates_[lesson_of(depth, rank, again)] =
-              HitRate(depth > 0 ? Probability::ratio(1, 2)
-                                : Probability::ratio(again ? 2 : 1, static_cast<std::uint32_t>(4 * (rank + 1))));
+          rates_[lesson_of(depth, rank, again)] = detail::HitRate(
+              depth > 0 ? Probability::ratio(1, 2)
+                        : Probability::ratio(again ? 2 : 1, static_cast<std::uint32_t>(4 * (rank + 1))));
     rows_ = accepted_ = 0;
     unrevealed_ = 0;
     proposed_ = 0;
@@ -309,7 +309,7 @@ class LookaheadDrafter {
   LookaheadOptions options_;
   detail::NgramPool pool_;
   std::array<Column, 2 * most_columns> columns_;  // indexed by position modulo their number
-  std::array<HitRate, depth_classes * rank_classes * 2> rates_;
+  std::array<detail::HitRate, depth_classes * rank_classes * 2> rates_;
   std::uint64_t rows_ = 0;      // recent auxiliary rows sent, in UnitScale
   std::uint64_t accepted_ = 0;  // recent accepted tokens, in UnitScale
   std::uint32_t unrevealed_ = 0;

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/buffer.hpp"
 #include "reprise/core/datastore.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
@@ -150,10 +150,10 @@ class ContinuationTrie {
     }
   }
 
-  Buffer<StoreMatch> matches_;
-  Buffer<Continuation> order_;  // sorted by tokens, then by index
-  Buffer<Range> frontier_;
-  Buffer<Token> tokens_;  // of continuation i: `length_` tokens from i * length_ on
+  detail::Buffer<StoreMatch> matches_;
+  detail::Buffer<Continuation> order_;  // sorted by tokens, then by index
+  detail::Buffer<Range> frontier_;
+  detail::Buffer<Token> tokens_;  // of continuation i: `length_` tokens from i * length_ on
   std::size_t length_ = 0;
   std::uint32_t count_ = 0;
 };

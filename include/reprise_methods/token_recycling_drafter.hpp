@@ -8,13 +8,13 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/best_first.hpp"
-#include "reprise/evidence/hit_rate.hpp"
+#include "reprise/evidence/detail/hit_rate.hpp"
 
 namespace reprise::inline v0 {
 
@@ -142,7 +142,7 @@ class TokenRecyclingDrafter {
   /// Requires valid settings.
   explicit TokenRecyclingDrafter(const TokenRecyclingOptions& options) noexcept : options_(options) { forget(); }
 
-  [[nodiscard]] HitRate& rate(std::size_t depth, std::size_t rank) noexcept {
+  [[nodiscard]] detail::HitRate& rate(std::size_t depth, std::size_t rank) noexcept {
     return rates_[std::min(depth, depth_classes - 1)][rank];
   }
   void forget() noexcept {
@@ -152,7 +152,7 @@ class TokenRecyclingDrafter {
     // word frequencies.
     for (auto& rates : rates_)
       for (std::size_t rank = 0; rank < most_candidates; ++rank)
-        rates[rank] = HitRate(Probability::ratio(2, static_cast<std::uint32_t>(5 * (rank + 1) * (rank + 1))));
+        rates[rank] = detail::HitRate(Probability::ratio(2, static_cast<std::uint32_t>(5 * (rank + 1) * (rank + 1))));
     wanted_ = 0;
     proposed_ = 0;
   }
@@ -234,10 +234,10 @@ class TokenRecyclingDrafter {
   }
 
   TokenRecyclingOptions options_;
-  Buffer<Token> matrix_;
-  Buffer<std::uint8_t> known_;  // number of candidates in each row
-  std::size_t wanted_ = 0;      // number of rows needed: the highest token seen + 1
-  std::array<std::array<HitRate, most_candidates>, depth_classes> rates_;
+  detail::Buffer<Token> matrix_;
+  detail::Buffer<std::uint8_t> known_;  // number of candidates in each row
+  std::size_t wanted_ = 0;              // number of rows needed: the highest token seen + 1
+  std::array<std::array<detail::HitRate, most_candidates>, depth_classes> rates_;
 
   // The current draft, and the facts about it that feedback() needs.
   std::array<Node, max_nodes> nodes_;

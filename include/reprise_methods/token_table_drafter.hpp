@@ -10,7 +10,7 @@
 
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/evidence/hit_rate.hpp"
+#include "reprise/evidence/detail/hit_rate.hpp"
 #include "reprise_methods/repetition_gate.hpp"
 #include "reprise_methods/token_table.hpp"
 
@@ -146,7 +146,7 @@ class TokenTableDrafter {
 
  private:
   static constexpr std::size_t depths = 4;
-  static constexpr HitRate guess{Probability::ratio(7, 8)};  // until something is learned
+  static constexpr detail::HitRate guess{Probability::ratio(7, 8)};  // until something is learned
 
   /// Marks the n-grams that contain tokens from `size` on as unlearned, because these tokens have changed.
   void forget(std::size_t size) noexcept {
@@ -165,7 +165,7 @@ class TokenTableDrafter {
   const TokenTable* table_;
   TokenTableDrafterOptions options_;
   std::size_t next_ = 0;  // position at which the first unlearned n-gram begins
-  std::array<HitRate, depths> rates_;
+  std::array<detail::HitRate, depths> rates_;
   std::uint32_t poor_ = 0;  // consecutive poor rounds
   std::uint32_t rest_ = 0;
 };

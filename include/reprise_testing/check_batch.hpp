@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "reprise/batch/packing.hpp"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
 #include "reprise_testing/detail/answers.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise_testing/detail/answers.hpp"
 

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/any_strategy.hpp"
 #include "reprise/batch/packing.hpp"
 #include "reprise/batch/planner.hpp"
-#include "reprise/draft/any_strategy.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise_testing/random.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/batch/batch_plan.hpp"
+#include "reprise/batch/planner.hpp"
 #include "reprise_testing/random.hpp"
 
 namespace reprise::testing {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "reprise/batch/detail/worth.hpp"
+#include "reprise/batch/detail/offered_nodes.hpp"
 #include "reprise_testing/random.hpp"
 
 namespace reprise::detail::worth_test {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reprise/core/version.hpp"
+#include "reprise/core/token.hpp"
 #include "reprise_c/detail/arguments.hpp"
 #include "reprise_c/reprise.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: control\.learn\(outcome, report\)|'learn'
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/loop/session.hpp"
 
 struct Control {

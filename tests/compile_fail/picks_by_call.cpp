@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: picks\[i\]|Picks<.*evaluated to false
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/loop/session.hpp"
 
 struct ByCall {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: (use of deleted function|call to deleted|attempting to reference a deleted function).*propose
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/loop/session.hpp"
 
 void use(reprise::Session<reprise::NoDrafter>& session) {

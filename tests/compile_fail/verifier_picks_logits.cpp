@@ -2,7 +2,7 @@
 // message: (integral|FitsToken)<.*(evaluated to .?false|is not satisfied|was not satisfied)
 #include <vector>
 
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/loop/generate.hpp"
 
 struct Engine {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/loop/generate.hpp"
 
 struct Engine {

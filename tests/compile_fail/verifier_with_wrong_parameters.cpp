@@ -2,7 +2,7 @@
 // message: v.verify\(batch, drafted\).*(is invalid|would be invalid)|'Engine::verify'
 #include <vector>
 
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/loop/generate.hpp"
 
 struct Engine {

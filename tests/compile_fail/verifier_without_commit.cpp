@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: v\.commit\(keep\)|'commit'
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/loop/generate.hpp"
 
 struct Engine {

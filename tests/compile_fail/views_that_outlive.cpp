@@ -6,8 +6,8 @@
 
 #include "reprise/batch/batch_follower.hpp"
 #include "reprise/batch/packing.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/no_drafter.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/loop/generate.hpp"
 

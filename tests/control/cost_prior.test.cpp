@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "reprise/control/cost_control.hpp"
-#include "reprise/control/learned_curve.hpp"
+#include "reprise/control/detail/learned_curve.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/learned_curves.hpp"
 #include "support/simulated_decoding.hpp"

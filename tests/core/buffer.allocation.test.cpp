@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "support/allocation_counter.hpp"
 
 namespace reprise::buffer_allocation_test {
@@ -14,10 +14,10 @@ namespace {
 
 using Ints = std::vector<int>;
 
-Ints contents(const Buffer<int>& buffer) { return {buffer.begin(), buffer.end()}; }
+Ints contents(const detail::Buffer<int>& buffer) { return {buffer.begin(), buffer.end()}; }
 
-Buffer<int> full_buffer() {
-  Buffer<int> buffer;
+detail::Buffer<int> full_buffer() {
+  detail::Buffer<int> buffer;
   EXPECT_TRUE(buffer.reserve(4));
   for (const int value : {1, 2, 3, 4}) buffer.push_reserved(value);
   return buffer;
@@ -26,7 +26,7 @@ Buffer<int> full_buffer() {
 /// Calls `grow` with the first allocation failing, and expects an unchanged buffer.
 template <class Grow>
 void fails_and_changes_nothing(Grow&& grow) {
-  Buffer<int> buffer = full_buffer();
+  detail::Buffer<int> buffer = full_buffer();
   bool done = true;
   {
     const testing::AllocationWatch watch(1);
@@ -39,16 +39,16 @@ void fails_and_changes_nothing(Grow&& grow) {
 }
 
 TEST(BufferWithoutMemory, ReserveChangesNothing) {
-  fails_and_changes_nothing([](Buffer<int>& buffer) { return buffer.reserve(100); });
+  fails_and_changes_nothing([](detail::Buffer<int>& buffer) { return buffer.reserve(100); });
 }
 
 TEST(BufferWithoutMemory, AssignChangesNothing) {
   const Ints values(100, 7);
-  fails_and_changes_nothing([&](Buffer<int>& buffer) { return buffer.assign(values); });
+  fails_and_changes_nothing([&](detail::Buffer<int>& buffer) { return buffer.assign(values); });
 }
 
 TEST(BufferWithoutMemory, GrowthContentsItselfWithWhatIsNeeded) {
-  Buffer<int> buffer = full_buffer();
+  detail::Buffer<int> buffer = full_buffer();
   {
     const testing::AllocationWatch watch(1);
     EXPECT_TRUE(buffer.append(std::span<const int>(std::array{5}))) << "the second, smaller request is met";
@@ -58,8 +58,8 @@ TEST(BufferWithoutMemory, GrowthContentsItselfWithWhatIsNeeded) {
 }
 
 TEST(BufferWithMemory, MovingAndSwappingAllocateNothing) {
-  Buffer<int> first = full_buffer();
-  Buffer<int> second;
+  detail::Buffer<int> first = full_buffer();
+  detail::Buffer<int> second;
   const testing::AllocationWatch watch;
   second = std::move(first);
   first.swap(second);

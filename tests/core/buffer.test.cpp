@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,19 +16,20 @@ namespace {
 
 using Ints = std::vector<int>;
 
-static_assert(std::is_nothrow_move_constructible_v<Buffer<int>> && std::is_nothrow_move_assignable_v<Buffer<int>>);
-static_assert(std::is_nothrow_copy_constructible_v<Buffer<int>>);
+static_assert(std::is_nothrow_move_constructible_v<detail::Buffer<int>> &&
+              std::is_nothrow_move_assignable_v<detail::Buffer<int>>);
+static_assert(std::is_nothrow_copy_constructible_v<detail::Buffer<int>>);
 
-Buffer<int> buffer_of(const Ints& values) {
-  Buffer<int> buffer;
+detail::Buffer<int> buffer_of(const Ints& values) {
+  detail::Buffer<int> buffer;
   EXPECT_TRUE(buffer.append(values));
   return buffer;
 }
 
-Ints contents(const Buffer<int>& buffer) { return {buffer.begin(), buffer.end()}; }
+Ints contents(const detail::Buffer<int>& buffer) { return {buffer.begin(), buffer.end()}; }
 
 TEST(Buffer, StartsEmptyAndOwnsNothing) {
-  const Buffer<int> buffer;
+  const detail::Buffer<int> buffer;
   EXPECT_TRUE(buffer.empty());
   EXPECT_EQ(buffer.capacity(), 0U);
   EXPECT_EQ(buffer.memory_bytes(), 0U);
@@ -36,7 +37,7 @@ TEST(Buffer, StartsEmptyAndOwnsNothing) {
 }
 
 TEST(Buffer, AppendingKeepsWhatWasThere) {
-  Buffer<int> buffer;
+  detail::Buffer<int> buffer;
   Ints expected;
   for (int i = 0; i < 1000; ++i) {
     const Ints values(static_cast<std::size_t>(i % 7), i);
@@ -49,7 +50,7 @@ TEST(Buffer, AppendingKeepsWhatWasThere) {
 TEST(Buffer, AppendsAPartOfItselfAlsoWhereItGrows) {
   for (const std::size_t room : {0U, 1000U}) {
     Ints expected = {1, 2, 3, 4, 5, 6, 7};
-    Buffer<int> buffer = buffer_of(expected);
+    detail::Buffer<int> buffer = buffer_of(expected);
     ASSERT_TRUE(buffer.reserve(room));
     for (std::size_t i = 0; i < 40; ++i) {
       const std::size_t first = i % 7;
@@ -68,13 +69,13 @@ TEST(Buffer, AppendsAPartOfItselfAlsoWhereItGrows) {
 }
 
 TEST(Buffer, AppendingNothingToNothingAllocatesNothing) {
-  Buffer<int> buffer;
+  detail::Buffer<int> buffer;
   EXPECT_TRUE(buffer.append({}));
   EXPECT_EQ(buffer.capacity(), 0U);
 }
 
 TEST(Buffer, GrowsGeometricallyAndLeavesAtMostAFifthUnused) {
-  Buffer<int> buffer;
+  detail::Buffer<int> buffer;
   std::size_t growths = 0;
   for (int i = 0; i < 100000; ++i) {
     const std::size_t before = buffer.capacity();
@@ -89,7 +90,7 @@ TEST(Buffer, GrowsGeometricallyAndLeavesAtMostAFifthUnused) {
 }
 
 TEST(Buffer, ReservesExactlyWhatIsAskedFor) {
-  Buffer<std::uint64_t> buffer;
+  detail::Buffer<std::uint64_t> buffer;
   ASSERT_TRUE(buffer.reserve(1001));
   EXPECT_EQ(buffer.capacity(), 1001U);
   EXPECT_EQ(buffer.memory_bytes(), 8008U);
@@ -99,7 +100,7 @@ TEST(Buffer, ReservesExactlyWhatIsAskedFor) {
 }
 
 TEST(Buffer, DoesNotGrowWithinItsReserve) {
-  Buffer<int> buffer;
+  detail::Buffer<int> buffer;
   ASSERT_TRUE(buffer.reserve(100));
   const int* const data = buffer.data();
   ASSERT_TRUE(buffer.append(Ints(100, 7)));
@@ -107,7 +108,7 @@ TEST(Buffer, DoesNotGrowWithinItsReserve) {
 }
 
 TEST(Buffer, RefusesSizesThatDoNotFitTheAddressSpace) {
-  Buffer<int> buffer = buffer_of({1, 2, 3});
+  detail::Buffer<int> buffer = buffer_of({1, 2, 3});
   const std::size_t capacity = buffer.capacity();
   const std::size_t most = std::numeric_limits<std::size_t>::max();
   EXPECT_FALSE(buffer.reserve(most));
@@ -120,8 +121,8 @@ TEST(Buffer, RefusesSizesThatDoNotFitTheAddressSpace) {
 }
 
 TEST(Buffer, CopiesGoOnIndependently) {
-  Buffer<int> first = buffer_of({1, 2, 3});
-  Buffer<int> second = first;
+  detail::Buffer<int> first = buffer_of({1, 2, 3});
+  detail::Buffer<int> second = first;
   second[0] = 9;
   ASSERT_TRUE(second.append(Ints{4}));
   EXPECT_EQ(contents(first), (Ints{1, 2, 3}));
@@ -129,9 +130,9 @@ TEST(Buffer, CopiesGoOnIndependently) {
 }
 
 TEST(Buffer, MovingLeavesTheSourceEmptyAndUsable) {
-  Buffer<int> first = buffer_of({1, 2, 3});
+  detail::Buffer<int> first = buffer_of({1, 2, 3});
   const int* const data = first.data();
-  Buffer<int> second = std::move(first);
+  detail::Buffer<int> second = std::move(first);
   EXPECT_EQ(second.data(), data);
   EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): this is what is tested
   EXPECT_EQ(first.capacity(), 0U);
@@ -141,11 +142,11 @@ TEST(Buffer, MovingLeavesTheSourceEmptyAndUsable) {
 }
 
 TEST(Buffer, AssignsByCopyAndByMove) {
-  Buffer<int> first = buffer_of({1, 2});
-  Buffer<int> second = buffer_of({3, 4, 5});
+  detail::Buffer<int> first = buffer_of({1, 2});
+  detail::Buffer<int> second = buffer_of({3, 4, 5});
   second = first;
   EXPECT_EQ(contents(second), (Ints{1, 2}));
-  const Buffer<int>& same = second;
+  const detail::Buffer<int>& same = second;
   second = same;
   EXPECT_EQ(contents(second), (Ints{1, 2}));
   second = buffer_of({6});
@@ -153,7 +154,7 @@ TEST(Buffer, AssignsByCopyAndByMove) {
 }
 
 TEST(Buffer, AssignReplacesTheContents) {
-  Buffer<int> buffer = buffer_of({1, 2, 3});
+  detail::Buffer<int> buffer = buffer_of({1, 2, 3});
   ASSERT_TRUE(buffer.assign(Ints{4}));
   EXPECT_EQ(contents(buffer), (Ints{4}));
   ASSERT_TRUE(buffer.assign(Ints(50, 8)));
@@ -163,7 +164,7 @@ TEST(Buffer, AssignReplacesTheContents) {
 }
 
 TEST(Buffer, ResizeFillsTheNewElementsOnly) {
-  Buffer<int> buffer = buffer_of({1, 2});
+  detail::Buffer<int> buffer = buffer_of({1, 2});
   ASSERT_TRUE(buffer.resize(4, 7));
   EXPECT_EQ(contents(buffer), (Ints{1, 2, 7, 7}));
   ASSERT_TRUE(buffer.resize(1, 9));
@@ -171,7 +172,7 @@ TEST(Buffer, ResizeFillsTheNewElementsOnly) {
 }
 
 TEST(Buffer, TruncateNeverGrows) {
-  Buffer<int> buffer = buffer_of({1, 2, 3});
+  detail::Buffer<int> buffer = buffer_of({1, 2, 3});
   buffer.truncate(9);
   EXPECT_EQ(contents(buffer), (Ints{1, 2, 3}));
   buffer.truncate(1);
@@ -179,7 +180,7 @@ TEST(Buffer, TruncateNeverGrows) {
 }
 
 TEST(Buffer, ClearKeepsTheMemoryAndReleaseGivesItBack) {
-  Buffer<int> buffer = buffer_of(Ints(100, 1));
+  detail::Buffer<int> buffer = buffer_of(Ints(100, 1));
   const std::size_t capacity = buffer.capacity();
   buffer.clear();
   EXPECT_TRUE(buffer.empty());
@@ -189,7 +190,7 @@ TEST(Buffer, ClearKeepsTheMemoryAndReleaseGivesItBack) {
 }
 
 TEST(Buffer, PushesIntoReservedRoom) {
-  Buffer<int> buffer;
+  detail::Buffer<int> buffer;
   ASSERT_TRUE(buffer.reserve(2));
   buffer.push_reserved(1);
   buffer.push_reserved(2);

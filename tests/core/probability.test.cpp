@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
 
 #include <gtest/gtest.h>
 

@@ -124,8 +124,13 @@ def read(build, gcov, root):
         for file in json.loads(run.stdout)["files"]:
             path = pathlib.Path(file["file"]).resolve()
             if path.is_relative_to(root):
-                headers[path.relative_to(root).as_posix()].add(file)
+                headers[path.relative_to(root).as_posix().removeprefix("reprise/")].add(file)
     return dict(sorted(headers.items()))
+
+
+def path_of(name):
+    """Returns the path below include/ of a header, whose name is without reprise/ if it belongs to the core."""
+    return name if name.startswith("reprise_") else f"reprise/{name}"
 
 
 def layer_of(name):
@@ -172,7 +177,7 @@ def tracefile(headers, prefix):
         functions = [{"name": label, "lineno": position[0], "execution_count": count,
                       "blocks_percent": 100.0 if count else 0.0}
                      for position, (label, count) in sorted(header.functions.items())]
-        files.append({"file": f"{prefix}/{name}", "lines": lines, "functions": functions})
+        files.append({"file": f"{prefix}/{path_of(name)}", "lines": lines, "functions": functions})
     return files
 
 
@@ -183,7 +188,7 @@ def missed(headers, root):
     for name, header in headers.items():
         if layer_of(name) not in EXPLAINED_LAYERS:
             continue
-        source = (root / name).read_text(encoding="utf-8").splitlines()
+        source = (root / path_of(name)).read_text(encoding="utf-8").splitlines()
         for line, counts in sorted(header.branches().items()):
             never = [i for i, count in enumerate(counts) if count == 0]
             if never:
@@ -249,7 +254,7 @@ def main(arguments=None):
                         help="the list of explained branches (explained.txt in this folder)")
     parser.add_argument("--list", action="store_true", help="also print every line with a branch that no test takes")
     options = parser.parse_args(arguments)
-    root = here.parent.parent / "include" / "reprise"
+    root = here.parent.parent / "include"
     try:
         headers = read(options.build, options.gcov, root)
         explained = read_explained(options.explained)
@@ -257,7 +262,7 @@ def main(arguments=None):
         print(fault, file=sys.stderr)
         return 2
     # gcovr reads a tracefile only in the version of its format; coverage.sh installs the version that has this one.
-    trace = {"gcovr/format_version": "0.15", "files": tracefile(headers, "include/reprise")}
+    trace = {"gcovr/format_version": "0.15", "files": tracefile(headers, "include")}
     (options.build / "tracefile.json").write_text(json.dumps(trace), encoding="utf-8")
     found = missed(headers, root)
     if options.list:

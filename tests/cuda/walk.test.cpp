@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../../examples/cuda/random_walk.hpp"
-#include "reprise/engine/argmax.hpp"
+#include "reprise/engine/top_k.hpp"
 
 namespace cuda_example::walk_test {
 namespace {

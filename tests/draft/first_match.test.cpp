@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/first_match.hpp"
+#include "reprise/draft/union_drafter.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

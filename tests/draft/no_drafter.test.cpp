@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/any_strategy.hpp"
+#include "common/any_strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "support/combined_world.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/engine/attention_mask.hpp"
+#include "reprise/engine/tree.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

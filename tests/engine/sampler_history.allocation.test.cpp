@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/engine/sampler_history.hpp"
 #include "reprise/loop/generate.hpp"
 #include "support/allocation_counter.hpp"

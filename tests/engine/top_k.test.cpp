@@ -13,8 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "reprise/engine/argmax.hpp"
-
 namespace reprise::top_k_test {
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/evidence/hit_rate.hpp"
+#include "reprise/evidence/detail/hit_rate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,8 @@
 
 namespace reprise::hit_rate_test {
 namespace {
+
+using detail::HitRate;
 
 TEST(HitRate, BeginsAtTheGuess) {
   EXPECT_EQ(HitRate(Probability::ratio(1, 4)).probability(), Probability::ratio(1, 4));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/history/cost_snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
 
 #include <gtest/gtest.h>
 

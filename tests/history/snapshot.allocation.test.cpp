@@ -93,7 +93,7 @@ TEST_F(SnapshotFileAllocations, SavingWithoutMemoryLeavesTheOldFile) {
     }
     ASSERT_FALSE(*saved) << fail_at;
     EXPECT_EQ(saved->error().code, ErrorCode::out_of_memory);
-    Buffer<std::byte> back;
+    reprise::Bytes back;
     ASSERT_TRUE(load_file(path_, back));
     EXPECT_EQ(back.size(), 5U);
     EXPECT_EQ(files(), 1);
@@ -107,7 +107,7 @@ TEST_F(SnapshotFileAllocations, SavingWithoutMemoryLeavesTheOldFile) {
 
 TEST_F(SnapshotFileAllocations, LoadingAllocatesOnceAndFailsWithoutIt) {
   ASSERT_TRUE(save_file(path_, Bytes(5000)));
-  Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   std::size_t allocations = 0;
   {
     const AllocationWatch watch;

@@ -62,7 +62,7 @@ Bytes bytes_of(std::string_view text) {
 
 /// Returns the contents of the file; fails the test if it cannot be loaded.
 Bytes loaded(const fs::path& path) {
-  Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   const auto result = load_file(path, bytes);
   EXPECT_TRUE(result) << path << ": " << result.error().message << ' ' << result.error().value;
   return {bytes.begin(), bytes.end()};
@@ -225,7 +225,7 @@ TEST_F(SnapshotFile, MayBeNamedFromTheCurrentFolder) {
 
 TEST_F(SnapshotFile, IsLoadedUpToTheLimit) {
   ASSERT_TRUE(save_file(folder_ / "a", bytes_of("12345")));
-  Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   EXPECT_TRUE(load_file(folder_ / "a", bytes, 5));
   EXPECT_EQ(bytes.size(), 5U);
   EXPECT_EQ(bytes.capacity(), 5U) << "as many bytes as the file has";
@@ -236,7 +236,7 @@ TEST_F(SnapshotFile, IsLoadedUpToTheLimit) {
 }
 
 TEST_F(SnapshotFile, ThatIsMissingIsSaidToBe) {
-  Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   expect_error(load_file(folder_ / "a", bytes), ErrorCode::no_such_file);
   expect_error(load_file(folder_ / "no" / "a", bytes), ErrorCode::no_such_file);
   expect_error(save_file(folder_ / "no" / "a", bytes_of("1")), ErrorCode::file_failed, ENOENT);
@@ -248,7 +248,7 @@ TEST_F(SnapshotFile, ThatIsMissingIsSaidToBe) {
 TEST_F(SnapshotFile, WithoutANameOrWithANulInItIsRefused) {
   for (const fs::path& path :
        {fs::path(), fs::path((folder_ / "a").string() + '\0' + "b"), fs::path(std::string(1, '\0'))}) {
-    Buffer<std::byte> bytes;
+    reprise::Bytes bytes;
     expect_error(save_file(path, bytes_of("1")), ErrorCode::bad_file_name);
     expect_error(load_file(path, bytes), ErrorCode::bad_file_name);
   }
@@ -264,7 +264,7 @@ TEST_F(SnapshotFile, ErrorsOfTheSystemAreSaidAsWhatTheyAre) {
   expect_error(too_long, ErrorCode::file_failed, ENAMETOOLONG);
   EXPECT_TRUE(says(too_long, "too long"));
   EXPECT_TRUE(says(save_file(folder_ / std::string(300, 'x').c_str(), bytes_of("1")), "too long"));
-  Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   EXPECT_TRUE(says(load_file(folder_ / std::string(300, 'x').c_str(), bytes), "too long"));
   EXPECT_TRUE(says(save_file(folder_ / "no" / "a", bytes_of("1")), "does not exist"));
   EXPECT_EQ(files(), std::set<std::string>());
@@ -280,7 +280,7 @@ TEST_F(SnapshotFile, FoldersPipesAndDevicesAreNeitherReadNorReplaced) {
   if (::mknod((folder_ / "full").c_str(), S_IFCHR | 0600, makedev(1, 7)) == 0) names.insert("full");
 #endif
   for (const std::string& name : names) {
-    Buffer<std::byte> bytes;
+    reprise::Bytes bytes;
     const auto read = load_file(folder_ / name.c_str(), bytes);
     ASSERT_FALSE(read) << name;
     // Some file systems refuse to open devices.
@@ -296,7 +296,7 @@ TEST_F(SnapshotFile, LinksAreFollowedToLoadAndNeverReplaced) {
   fs::create_symlink(folder_ / "a", folder_ / "link");
   fs::create_symlink(folder_ / "none", folder_ / "dangling");
   EXPECT_EQ(loaded(folder_ / "link"), bytes_of("1"));
-  Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   expect_error(load_file(folder_ / "dangling", bytes), ErrorCode::no_such_file);
   expect_error(save_file(folder_ / "link", bytes_of("2")), ErrorCode::not_a_regular_file);
   expect_error(save_file(folder_ / "dangling", bytes_of("2")), ErrorCode::not_a_regular_file);
@@ -425,7 +425,7 @@ TEST_F(FaultySave, MakesCallsThatSignalsInterruptAgainButForClose) {
   ASSERT_TRUE(detail::save_file(calls, folder_ / "a", bytes));
   EXPECT_EQ(interruptions, 24U) << "folder, name, four writes, two syncs: three calls each";
   EXPECT_EQ(closes, 2U);
-  Buffer<std::byte> back;
+  reprise::Bytes back;
   ASSERT_TRUE(detail::load_file(calls, folder_ / "a", back, unlimited));
   EXPECT_TRUE(std::ranges::equal(back, bytes));
   EXPECT_EQ(closes, 3U);
@@ -436,7 +436,7 @@ TEST_F(FaultyLoad, AnyCallThatFailsIsAnErrorWithoutBytes) {
   for (const std::string_view failing : {"open", "measure", "read"}) {
     FaultyCalls calls;
     calls.before = [&](std::string_view name) { return name == failing ? EIO : 0; };
-    Buffer<std::byte> bytes;
+    reprise::Bytes bytes;
     ASSERT_TRUE(bytes.resize(3, std::byte{1}));
     expect_error(detail::load_file(calls, folder_ / "a", bytes, unlimited), ErrorCode::file_failed, EIO);
     EXPECT_EQ(bytes.size(), 0U);
@@ -447,7 +447,7 @@ TEST_F(FaultyLoad, AFileThatBecomesShorterMeanwhileIsAnError) {
   ASSERT_TRUE(save_file(folder_ / "a", bytes_of("12345")));
   FaultyCalls calls;
   calls.before = [&](std::string_view name) { return name == "read" ? ::truncate((folder_ / "a").c_str(), 3) : 0; };
-  Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   expect_error(detail::load_file(calls, folder_ / "a", bytes, unlimited), ErrorCode::file_failed);
   EXPECT_EQ(bytes.size(), 0U);
 }
@@ -462,7 +462,7 @@ TEST_F(FaultyLoad, AFileThatBecomesAFolderMeanwhileIsRefused) {
     }
     return 0;
   };
-  Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   expect_error(detail::load_file(calls, folder_ / "a", bytes, unlimited), ErrorCode::not_a_regular_file);
 }
 

@@ -199,8 +199,9 @@ TEST(Headers, ThatMovedAreOnThePageForTheirUsersAndTheirSuccessorsExist) {
   std::istringstream moves(read(root() / "cmake/moved_headers.txt"));
   std::size_t count = 0;
   for (std::string from, to; moves >> from >> to; ++count) {
-    EXPECT_NE(page.find("| `" + from + "` | `" + to + "` |"), std::string::npos) << from;
-    EXPECT_TRUE(fs::exists(root() / "include" / to)) << to;
+    const bool is_private = to == "private";
+    EXPECT_NE(page.find("| `" + from + "` | " + (is_private ? to : "`" + to + "`") + " |"), std::string::npos) << from;
+    EXPECT_TRUE(is_private || fs::exists(root() / "include" / to)) << to;
     EXPECT_FALSE(fs::exists(root() / "include" / from)) << from;
   }
   EXPECT_GT(count, 20U);

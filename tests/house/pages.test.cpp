@@ -11,7 +11,7 @@
 
 #include "house/headers.hpp"
 #include "reprise/batch/packing.hpp"
-#include "reprise/engine/attention_mask.hpp"
+#include "reprise/engine/tree.hpp"
 
 namespace pages_test {
 namespace {

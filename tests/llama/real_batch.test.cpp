@@ -21,7 +21,7 @@
 
 #include "batch_decode.hpp"
 #include "batch_engine.hpp"
-#include "reprise/engine/argmax.hpp"
+#include "reprise/engine/top_k.hpp"
 #include "reprise_testing/check_batch.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/refusal.hpp"

@@ -16,7 +16,6 @@
 
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
-#include "reprise/engine/attention_mask.hpp"
 #include "reprise/engine/tree.hpp"
 #include "reprise/loop/generate.hpp"
 #include "support/drafted_text.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/loop/pass_intervals.hpp"
+#include "reprise/loop/follower.hpp"
 
 #include <gtest/gtest.h>
 

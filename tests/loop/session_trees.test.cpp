@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/archetypes.hpp"

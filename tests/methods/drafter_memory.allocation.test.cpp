@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "reprise/draft/first_match.hpp"
 #include "reprise/draft/model_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/predicted_output_drafter.hpp"

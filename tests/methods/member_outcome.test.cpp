@@ -12,7 +12,6 @@
 #include <optional>
 #include <vector>
 
-#include "reprise/draft/first_match.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise_methods/best_of.hpp"
 #include "support/combined_world.hpp"

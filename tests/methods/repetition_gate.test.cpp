@@ -10,10 +10,9 @@
 #include <set>
 #include <vector>
 
+#include "reprise/core/strategy.hpp"
 #include "reprise/draft/external_drafter.hpp"
-#include "reprise/draft/first_match.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise_methods/token_recycling_drafter.hpp"

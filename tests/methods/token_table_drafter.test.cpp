@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/draft/any_strategy.hpp"
+#include "common/any_strategy.hpp"
 #include "reprise_testing/check_strategy.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/lent_context.hpp"

@@ -34,8 +34,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Tests of these folders need more than the library, or take longer than a mutant may.
-OTHER_TESTS = ("c/", "common/", "compile_fail/", "consumer/", "fuzz/", "house/", "index_tool/", "llama/", "mlx/",
-               "property/", "replay/", "server/")
+OTHER_TESTS = ("c/", "common/", "compile_fail/", "consumer/", "digests/", "fuzz/", "house/", "index_tool/", "llama/",
+               "mlx/", "property/", "replay/", "server/")
 # Tests of all layers in which every allocation of a session fails once.
 SESSION_ALLOCATIONS = "property/allocation.test.cpp"
 MEMORY = 3 << 30

@@ -53,8 +53,8 @@ class Mutants(unittest.TestCase):
         self.assertEqual(tests["reprise/engine/sampler_history.hpp"], ["engine/sampler_history.test.cpp", own])
         self.assertEqual(tests["reprise/loop/session.hpp"][2:], ["loop/session.allocation.test.cpp", session])
         self.assertEqual(tests["reprise/loop/detail/open_round.hpp"][2:], [session])
-        self.assertEqual(tests["reprise/core/buffer.hpp"][2:], ["core/buffer.allocation.test.cpp", session])
-        self.assertEqual(tests["reprise/engine/top_k.hpp"], ["engine/top_k.test.cpp"])
+        self.assertEqual(tests["reprise/core/detail/buffer.hpp"][2:], ["core/buffer.allocation.test.cpp", session])
+        self.assertEqual(tests["reprise/engine/top_k.hpp"], ["engine/top_k.test.cpp", "cuda/walk.test.cpp"])
         self.assertTrue(mutate.counts_allocations(own) and mutate.counts_allocations(session))
         self.assertFalse(mutate.counts_allocations("loop/session.test.cpp"))
 

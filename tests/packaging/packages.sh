@@ -79,14 +79,14 @@ if has python python3 g++; then
   else
     python/builder/bin/python -m build --outdir python "$tree" >>python.log 2>&1 || { tail -n 40 python.log; exit 1; }
     sdist=$(ls python/reprise_decoding-*.tar.gz)
-    headers='include/reprise/.*\.(hpp|h|cpp)'
+    headers='include/reprise(_[a-z]+)?/.*\.(hpp|h|cpp)'
     package='examples/python/(CMakeLists\.txt|README\.md|reprise/(\w+\.py|py\.typed))'
-    build='CMakeLists\.txt|LICENSE|PKG-INFO|pyproject\.toml|cmake/(c_interface\.(cmake|map)|dependencies\.cmake)'
+    build='CMakeLists\.txt|LICENSE|PKG-INFO|pyproject\.toml|cmake/(c_interface\.(cmake|map)|dependencies\.cmake|moved_headers\.(cmake|txt))'
     if tar -tzf "$sdist" | cut -d / -f 2- | grep -vxE "$build|$package|$headers"; then
       echo "python: the sdist has these files, but does not need them" >&2
       exit 1
     fi
-    version=$(sed -n 's/.*version_string = "\(.*\)";/\1/p' "$tree/include/reprise/core/version.hpp")
+    version=$(sed -n 's/.*version_string = "\(.*\)";/\1/p' "$tree/include/reprise/core/token.hpp")
     python3 -m zipfile -e python/reprise_decoding-"$version"-py3-none-*.whl python/wheel
     diff <(cd "$tree/examples/python/reprise" && printf '%s\n' * lib | sort) <(cd python/wheel/reprise && printf '%s\n' * | sort)
     test -e python/wheel/reprise/lib/libreprise-c.so

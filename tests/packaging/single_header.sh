@@ -55,7 +55,7 @@ if [ -e /usr/include/gmock/gmock.h ]; then
   git ls-files -z --cached --others --exclude-standard | tar --null -T - -c | tar -C "$tree" -x
   make_header --list | while read -r name; do printf '#pragma once\n#include "%s"\n' "$header" >"$tree/include/$name"; done
   # CMake reads the version from this header.
-  sed -n 's,^.*version_string = ,// &,p' include/reprise/core/version.hpp >>"$tree/include/reprise/core/version.hpp"
+  sed -n 's,^.*version_string = ,// &,p' include/reprise/core/token.hpp >>"$tree/include/reprise/core/token.hpp"
   # A program for each layer, except those of the project itself and of random worlds.
   programs=(reprise-{core,engine,stats,index,evidence,history,corpus,draft,control,loop,batch,extras,testing,speculator}-tests)
   begun=$SECONDS

@@ -16,7 +16,7 @@ FILES = (
     "cmake/packaging/vcpkg/reprise/vcpkg.json",
     "docs/reference.md",
     "examples/python/reprise/_library.py",
-    "include/reprise/core/version.hpp",
+    "include/reprise/core/token.hpp",
     "tests/c/abi.txt",
 )
 CHANGELOG = "# Changelog\n\n## 9.3.0 (2031-02-03)\n\n* Something.\n\n## 9.2.0 (unreleased)\n\n* Older.\n"
@@ -58,7 +58,7 @@ class Release(unittest.TestCase):
 
     def state_version(self, version):
         numbers = version.split(".")
-        self.write("include/reprise/core/version.hpp",
+        self.write("include/reprise/core/token.hpp",
                    "".join(f"inline constexpr int version_{part} = {number};\n"
                            for part, number in zip(("major", "minor", "patch"), numbers))
                    + f'inline constexpr std::string_view version_string = "{version}";\n')
@@ -94,7 +94,7 @@ class Release(unittest.TestCase):
             self.assertEqual(hashlib.sha256((outputs[0] / name).read_bytes()).hexdigest(), digest)
         self.assertEqual(len(sums.splitlines()), len(list(outputs[0].iterdir())) - 1)
         with tarfile.open(outputs[0] / "reprise-9.3.0.tar.gz") as archive:
-            self.assertIn("reprise-9.3.0/include/reprise/core/version.hpp", archive.getnames())
+            self.assertIn("reprise-9.3.0/include/reprise/core/token.hpp", archive.getnames())
         names = (outputs[0] / "public-surface.txt").read_text().splitlines()
         self.assertIn("reprise/core/token.hpp Token", names)
         self.assertGreater(len(names), 300)
@@ -118,7 +118,7 @@ class Release(unittest.TestCase):
 
     def test_all_faults_are_listed_at_once(self):
         self.replace("examples/python/reprise/_library.py", "9.3.0", "9.2.9")
-        self.replace("include/reprise/core/version.hpp", "version_patch = 0", "version_patch = 1")
+        self.replace("include/reprise/core/token.hpp", "version_patch = 0", "version_patch = 1")
         self.replace("cmake/packaging/vcpkg/reprise/vcpkg.json", "9.3.0", "9.2.8")
         self.write("CHANGELOG.md", CHANGELOG.replace("2031-02-03", "unreleased"))
         self.refused('_library.py states the version "9.2.9"; write 9.3.0', "--output", "out")

@@ -429,7 +429,7 @@ TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {
     expect_nearly(static_cast<std::uint64_t>(number(one, name) + number(two, name)),
                   static_cast<std::uint64_t>(number(all, name)));
 
-  Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   ASSERT_TRUE(load_file(path("m.snapshot"), bytes));
   auto memory = HistoryStore::make();
   CalibrationState calibration;

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <span>
 
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/datastore.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"

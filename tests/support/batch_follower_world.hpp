@@ -15,7 +15,7 @@
 #include "reprise/batch/planner.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/history_store.hpp"
-#include "reprise/loop/pass_intervals.hpp"
+#include "reprise/loop/follower.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/choices.hpp"
 #include "support/random_target.hpp"

@@ -13,7 +13,6 @@
 
 #include "reprise/batch/batch_follower.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/table_snapshots.hpp"
 #include "reprise/loop/follower.hpp"

@@ -13,7 +13,6 @@
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/loop/follower.hpp"
-#include "reprise/loop/pass_intervals.hpp"
 #include "reprise/speculator.hpp"
 #include "support/choices.hpp"
 #include "support/random_target.hpp"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/control/learned_curve.hpp"
+#include "reprise/control/detail/learned_curve.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/simulated_decoding.hpp"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -102,7 +102,7 @@ class BasicNaiveIndex {
            tokens_.reserve(tokens);
   }
 
-  Buffer<Token> tokens_;
+  reprise::detail::Buffer<Token> tokens_;
   std::size_t size_ = 0;  // number of appended tokens, including those that did not fit
   std::size_t max_bytes_ = unlimited;
   std::uint32_t vocabulary_ = IndexOptions{}.vocabulary;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"

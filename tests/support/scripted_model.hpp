@@ -14,7 +14,7 @@
 #include <stdexcept>
 #endif
 
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise_testing/random.hpp"
 

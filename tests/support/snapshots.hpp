@@ -10,7 +10,6 @@
 
 #include "reprise/core/result.hpp"
 #include "reprise/evidence/detail/token_calibrator.hpp"
-#include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/detail/segments.hpp"
 #include "reprise/history/history_snapshot.hpp"

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"

@@ -119,7 +119,7 @@ reprise::Result<void> write_corpus(const std::filesystem::path& path) {
 }
 
 reprise::Result<void> read_snapshot(const std::filesystem::path& path, Stores& stores) {
-  reprise::Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   if (auto loaded = reprise::load_file(path, bytes, std::size_t{4} << 20); !loaded) return loaded;
   const std::span<const std::byte> view(bytes.data(), bytes.size());
   if (auto loaded = reprise::load_history(view, tokenizer, stores.history, stores.calibration); !loaded) return loaded;
@@ -134,7 +134,7 @@ reprise::Result<void> read_snapshot(const std::filesystem::path& path, Stores& s
 
 /// A number that depends on each match and each document of the corpus.
 reprise::Result<std::uint64_t> read_corpus(const std::filesystem::path& path) {
-  reprise::Buffer<std::byte> bytes;
+  reprise::Bytes bytes;
   if (const auto loaded = reprise::load_file(path, bytes, std::size_t{4} << 20); !loaded) return loaded.error();
   const std::span<const std::byte> view(bytes.data(), bytes.size());
   if (const auto verified = reprise::verify_corpus(view); !verified) return verified.error();

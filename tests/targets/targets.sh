@@ -72,7 +72,7 @@ warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 skipped=0
 
 # The tests of the library, except those of the project itself, of random worlds, and of failing allocations.
-programs=(reprise-{core,engine,stats,index,evidence,history,corpus,draft,control,loop,batch,extras,testing,speculator}-tests)
+programs=(reprise-{core,engine,stats,index,evidence,history,corpus,draft,control,loop,batch,methods,testing,speculator}-tests)
 
 # --- This machine: the other side of the exchange ---
 

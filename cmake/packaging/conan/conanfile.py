@@ -23,7 +23,7 @@ class RepriseRecipe(ConanFile):
         return os.path.join(self.recipe_folder, "..", "..", "..")
 
     def set_version(self):
-        text = load(self, os.path.join(self._tree, "include", "reprise", "core", "version.hpp"))
+        text = load(self, os.path.join(self._tree, "include", "reprise", "core", "token.hpp"))
         self.version = re.search(r'version_string = "([^"]+)"', text)[1]
 
     def export_sources(self):

@@ -94,7 +94,7 @@ class Declarations(unittest.TestCase):
             self.assertEqual(_errors._BY_CODE[values[name]], argument)
 
     def test_version(self) -> None:
-        text = (REPOSITORY / "include/reprise/core/version.hpp").read_text(encoding="utf-8")
+        text = (REPOSITORY / "include/reprise/core/token.hpp").read_text(encoding="utf-8")
         self.assertIn(f'version_string = "{reprise.__version__}"', text)
 
 

@@ -10,10 +10,9 @@
 #include <span>
 #include <utility>
 
-#include "reprise/batch/batch_plan.hpp"
 #include "reprise/batch/planner.hpp"
-#include "reprise/core/buffer.hpp"
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/detail/new_array.hpp"
@@ -23,7 +22,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/detail/followed_sequence.hpp"
-#include "reprise/loop/pass_intervals.hpp"
+#include "reprise/loop/follower.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
 
@@ -326,10 +325,10 @@ class BatchFollower {
   BatchPlanner planner_;
   std::unique_ptr<Slot[]> slots_;
   std::size_t size_ = 0;
-  Buffer<std::size_t> last_;       // slots of the planned pass
-  Buffer<std::size_t> committed_;  // scratch memory, as the next two
-  Buffer<BatchEntry> entries_;
-  Buffer<TokenSpan> drafts_;
+  detail::Buffer<std::size_t> last_;       // slots of the planned pass
+  detail::Buffer<std::size_t> committed_;  // scratch memory, as the next two
+  detail::Buffer<BatchEntry> entries_;
+  detail::Buffer<TokenSpan> drafts_;
   std::size_t rows_ = 0;  // of the planned pass
   std::optional<std::size_t> ran_;
   std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass

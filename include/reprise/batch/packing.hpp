@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
@@ -183,14 +183,14 @@ class BatchPacker {
     wants_logits_.truncate(rows);
   }
 
-  Buffer<Token> tokens_;
-  Buffer<std::int32_t> positions_;
-  Buffer<BatchSlot> sequences_;
-  Buffer<NodeIndex> parents_;
-  Buffer<std::uint8_t> wants_logits_;
-  Buffer<std::uint32_t> logit_rows_;
-  Buffer<std::uint32_t> offsets_;
-  Buffer<std::uint32_t> anchors_;  // the row of each sequence's anchor
+  detail::Buffer<Token> tokens_;
+  detail::Buffer<std::int32_t> positions_;
+  detail::Buffer<BatchSlot> sequences_;
+  detail::Buffer<NodeIndex> parents_;
+  detail::Buffer<std::uint8_t> wants_logits_;
+  detail::Buffer<std::uint32_t> logit_rows_;
+  detail::Buffer<std::uint32_t> offsets_;
+  detail::Buffer<std::uint32_t> anchors_;  // the row of each sequence's anchor
 };
 
 /// Returns a hash of everything packed for a pass, and of all earlier passes if their digest is passed as `before`.

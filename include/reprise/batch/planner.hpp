@@ -30,26 +30,66 @@
 #include <span>
 #include <utility>
 
-#include "reprise/batch/batch_plan.hpp"
 #include "reprise/batch/detail/batch_cost.hpp"
 #include "reprise/batch/detail/offered_nodes.hpp"
 #include "reprise/batch/detail/row_choice.hpp"
-#include "reprise/batch/detail/worth.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/loss_budget.hpp"
-#include "reprise/core/buffer.hpp"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"
-#include "reprise/core/probability.hpp"
 #include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/loop/round.hpp"
 
 namespace reprise::inline v0 {
+
+/// One sequence of the next pass.
+struct BatchEntry {
+  Offer offer;              ///< from Session::offer(); its draft may be empty
+  std::size_t context = 0;  ///< number of committed tokens of the sequence
+};
+
+/// Settings of BatchPlanner. All have working defaults.
+struct BatchOptions {
+  /// The cost of a pass as a function of its total rows. Without a curve, costs are learned from the times passed to
+  /// learn(); until the first measured time, the default curve applies. Use CostCurve::linear(0) if only a token budget
+  /// should limit drafts.
+  std::optional<CostCurve> curve = {};
+  /// Token budget of a pass: all rows, including pending rows and the `other_rows` of BatchPlanner::plan().
+  std::size_t max_rows = unlimited;
+  /// Upper bound on the drafted rows of one sequence. A BatchPlanner takes larger values than its most_nodes, 256, for
+  /// 256. BatchFollower::make() refuses values above the largest draft of its strategy. By default, the bound is that
+  /// of the budget asked or of the slot, up to most_draft_nodes. If that is unlimited, it is 63: a pass of 64 rows.
+  std::size_t max_nodes = unlimited;
+  /// Upper bound on the drafted rows of a pass. A BatchPlanner takes larger values than 65,536 for 65,536.
+  /// BatchFollower::make() refuses them.
+  std::size_t max_drafted = 512;
+  /// The row counts that the engine can run for a whole pass (captured graphs). The caller pads the rows of a plan up
+  /// to the next allowed count.
+  AllowedWidths widths = {};
+  /// The loss budget of one engine and one tenant, shared by all planners and controls that serve this tenant. It must
+  /// outlive the planner. Null: the planner has a budget of its own.
+  LossBudget* loss_budget = nullptr;
+};
+
+/// The number of tokens that each sequence drafts. The view is valid until the next plan(), shrink() or reserve().
+struct BatchPlan {
+  std::span<const std::uint32_t> nodes;  ///< one element per entry, in the same order; see nodes_of()
+  std::size_t drafted = 0;               ///< sum of `nodes`
+  std::size_t rows = 0;                  ///< rows of the pass, without padding
+  std::size_t width = 0;                 ///< rows of the pass, with padding
+  Cut cut = Cut::none;                   ///< why some offered nodes are not drafted; pass it to Session::plan()
+
+  /// Returns nodes[i], or 0 for a plan that ran out of memory (Cut::out_of_memory), because its `nodes` is empty.
+  [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return i < nodes.size() ? nodes[i] : 0; }
+};
 
 /// Plans passes of many sequences under one token budget, one cost curve, or both. Use one planner per engine. It keeps
 /// no state of any sequence, so sequences may join and leave at any time. The control of their sessions must be SendAll
@@ -484,7 +524,7 @@ class BatchPlanner {
   std::size_t trial_ = 0;               // drafted rows of the trial that is due; 0: none
   std::optional<std::size_t> instead_;  // in a trial: the drafted rows that would have been sent otherwise
   detail::OfferedNodes offered_;
-  Buffer<std::uint32_t> nodes_;
+  detail::Buffer<std::uint32_t> nodes_;
   // sums_[k]: sum of the first k path probabilities. Only for a pass of one sequence alone; see read_sums().
   std::array<std::uint32_t, most_nodes + 1> sums_;  // NOLINT(*-member-init): filled up to sums_size_
   std::size_t sums_size_ = 0;

@@ -14,7 +14,7 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/control/detail/draft_length.hpp"
-#include "reprise/control/learned_curve.hpp"
+#include "reprise/control/detail/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"

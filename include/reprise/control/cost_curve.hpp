@@ -10,9 +10,9 @@
 #include <span>
 #include <type_traits>
 
-#include "reprise/core/buffer.hpp"
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 
 namespace reprise::inline v0 {
@@ -256,9 +256,15 @@ class CostCurve {
     return static_cast<Cost>(std::clamp<std::uint64_t>(cost, 1, std::numeric_limits<Cost>::max()));
   }
 
-  Buffer<Point> points_;  // sorted; empty if the curve is linear
+  detail::Buffer<Point> points_;  // sorted; empty if the curve is linear
   std::uint64_t slope_;
 };
+
+namespace detail {
+class LearnedCurve;
+}
+/// The costs that a control has learned: CostControl::learned(), BatchPlanner::learned(). prior() keeps them.
+using LearnedCurve = detail::LearnedCurve;
 
 /// The costs of passes of 2 to 64 rows that are assumed before such passes have been timed. Each row count has an
 /// assumed cost or none. A default-constructed prior assumes nothing.

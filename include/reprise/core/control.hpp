@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 

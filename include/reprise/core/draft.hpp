@@ -8,9 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/lifetime.hpp"
-#include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::inline v0 {

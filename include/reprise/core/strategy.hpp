@@ -13,8 +13,8 @@ namespace reprise::inline v0 {
 
 namespace detail {
 
-/// The functions of a strategy, without the requirement that it is copyable. AnyStrategy requires only this of the
-/// strategy that it wraps. Checking whether a class that contains an AnyStrategy is copyable would be circular.
+/// The functions of a strategy, without the requirement that it is copyable. A type-erased strategy requires
+/// only this of the strategy that it wraps. To ask whether a class that contains one is copyable would be circular.
 template <class S>
 concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, Origin origin, Draft& draft,
                                      const Outcome& outcome) {
@@ -135,4 +135,16 @@ struct Strategy {
 static_assert(DraftStrategy<Strategy>);
 
 }  // namespace archetype
+
+/// Drafts nothing. The result is plain decoding, the baseline of every comparison.
+struct NoDrafter {
+  void begin(TokenSpan) noexcept {}
+  void observe(TokenSpan, std::size_t, Origin) noexcept {}
+  void propose(TokenSpan, Draft&) const noexcept {}
+  void feedback(TokenSpan, const Outcome&) noexcept {}
+  void truncate(TokenSpan, std::size_t) noexcept {}
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return 0; }
+};
+static_assert(DraftStrategy<NoDrafter>);
+
 }  // namespace reprise

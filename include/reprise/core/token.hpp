@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string_view>
 
 #include "reprise/core/detail/contract.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
 
 namespace reprise::inline v0 {
+
+/// The version of these headers (semantic versioning). CMakeLists.txt reads the project version from this file.
+inline constexpr int version_major = 0;
+inline constexpr int version_minor = 1;
+inline constexpr int version_patch = 0;
+inline constexpr std::string_view version_string = "0.1.0";
 
 /// A vocabulary id. Any 32-bit value is legal, including negative ones: the library compares and hashes tokens. It
 /// checks the range before it uses a token as an array index.
@@ -31,5 +41,42 @@ enum class Origin : std::uint8_t {
 
 /// "No limit", for limits of type std::size_t. It has a name so that no ordinary number has a second meaning.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+/// A probability in fixed point: 2^30 represents one. Drafts depend on integers only, so they are
+/// the same with every compiler and optimisation level, even with -ffast-math. Tensor-parallel ranks hang if they draft
+/// different tokens.
+class Probability {
+ public:
+  static constexpr std::uint32_t scale = detail::ProbabilityScale::one;
+
+  constexpr Probability() noexcept = default;
+  static constexpr Probability one() noexcept { return from_raw(scale); }
+  static constexpr Probability zero() noexcept { return from_raw(0); }
+  /// Returns the probability raw / 2^30, clamped to one.
+  static constexpr Probability from_raw(std::uint32_t raw) noexcept {
+    Probability p;
+    p.raw_ = std::min(raw, scale);
+    return p;
+  }
+  /// Returns part / whole, clamped to one and rounded down. Returns zero if `whole` is 0.
+  static constexpr Probability ratio(std::uint32_t part, std::uint32_t whole) noexcept {
+    return whole == 0 ? zero()
+                      : from_raw(static_cast<std::uint32_t>(std::uint64_t{std::min(part, whole)} * scale / whole));
+  }
+
+  [[nodiscard]] constexpr std::uint32_t raw() const noexcept { return raw_; }
+  /// Returns the probability as a number in [0, 1]. It is for display and reports: no decision of the library uses it.
+  [[nodiscard]] constexpr double to_double() const noexcept { return static_cast<double>(raw_) / scale; }
+
+  friend constexpr Probability operator*(Probability a, Probability b) noexcept {
+    return from_raw(static_cast<std::uint32_t>(detail::ProbabilityScale::multiply(std::uint64_t{a.raw_}, b.raw_)));
+  }
+  // Declared, because nvcc before 13.3 does not define the one that operator<=> implies.
+  friend constexpr bool operator==(Probability, Probability) noexcept = default;
+  friend constexpr auto operator<=>(Probability, Probability) noexcept = default;
+
+ private:
+  std::uint32_t raw_ = 0;
+};
 
 }  // namespace reprise

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 

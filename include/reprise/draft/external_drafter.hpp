@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/probability.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::inline v0 {
 
@@ -168,9 +168,9 @@ class ExternalDrafter {
     return nodes_[static_cast<std::size_t>(i)].path_probability;
   }
 
-  Buffer<DraftNode> nodes_;    // in the order given to set(), with path probabilities
-  Buffer<NodeIndex> order_;    // the order in which the nodes are proposed
-  Buffer<NodeIndex> written_;  // for each node, its index in the last draft
+  detail::Buffer<DraftNode> nodes_;    // in the order given to set(), with path probabilities
+  detail::Buffer<NodeIndex> order_;    // the order in which the nodes are proposed
+  detail::Buffer<NodeIndex> written_;  // for each node, its index in the last draft
   DraftKind kind_ = DraftKind::ordered;
   std::span<const float> distributions_;
   std::size_t vocabulary_ = 0;

@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/detail/lifetime.hpp"
@@ -17,7 +17,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/best_first.hpp"
-#include "reprise/evidence/hit_rate.hpp"
+#include "reprise/evidence/detail/hit_rate.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 
 namespace reprise::inline v0 {
@@ -298,8 +298,8 @@ class ModelDrafter {
   void forget() noexcept {
     // Initial rates, until feedback corrects them: a confident model is usually right.
     for (std::size_t i = 0; i < rates_.size(); ++i)
-      rates_[i] = HitRate(Probability::ratio(static_cast<std::uint32_t>(sureness_classes + i % sureness_classes),
-                                             2 * sureness_classes));
+      rates_[i] = detail::HitRate(Probability::ratio(
+          static_cast<std::uint32_t>(sureness_classes + i % sureness_classes), 2 * sureness_classes));
   }
 
   /// Converts a weight to fixed point in Scale. Multiplying by a power of two is exact.
@@ -419,8 +419,8 @@ class ModelDrafter {
   ModelOptions options_;
   std::uint64_t round_ = 0;  // changes whenever S4 allows another draft
   detail::ModelCache<Model> cache_;
-  Buffer<float> drawn_from_;  // the distribution of each node of a sampled draft
-  std::array<HitRate, depth_classes * sureness_classes> rates_;
+  detail::Buffer<float> drawn_from_;  // the distribution of each node of a sampled draft
+  std::array<detail::HitRate, depth_classes * sureness_classes> rates_;
 
   // The current draft, with the data that feedback() needs.
   std::array<Node, max_nodes> nodes_;

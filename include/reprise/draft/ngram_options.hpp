@@ -7,7 +7,7 @@
 
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/limits.hpp"
-#include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
 #include "reprise/evidence/detail/shared_calibration.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/next_token_counts.hpp"

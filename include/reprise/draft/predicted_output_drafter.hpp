@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
@@ -290,13 +290,13 @@ class PredictedOutputDrafter {
 
   PredictedOutputOptions options_;
   RollingHashIndex index_;  // over all references, concatenated
-  Buffer<Document> documents_;
+  detail::Buffer<Document> documents_;
   std::size_t references_ = 0;  // total number of tokens in the references
   detail::OriginBits origins_;
   std::size_t size_ = 0;                                             // number of tokens in the context
   std::array<Token, detail::PredictedOutputCursors::compared> end_;  // the last tokens of the context, for comparisons
   detail::PredictedOutputCursors cursors_;
-  Buffer<Checkpoint> checkpoints_;
+  detail::Buffer<Checkpoint> checkpoints_;
   Calibrator table_;
   Calibrator lessons_;                         // scratch space for feedback()
   detail::MergedDraft<2 * max_nodes> merged_;  // scratch space for propose()

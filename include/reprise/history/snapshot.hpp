@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
@@ -20,6 +21,9 @@
 /// sections.
 
 namespace reprise::inline v0 {
+
+/// The bytes of a file: data() and size(). They grow without an exception, so they are no std::vector.
+using Bytes = detail::Buffer<std::byte>;
 
 /// The kind of a section. Numbers are never reused: new contents get a new number. Readers skip sections of unknown
 /// kinds.

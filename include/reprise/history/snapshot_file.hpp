@@ -11,10 +11,11 @@
 #include <string_view>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/file_calls.hpp"
+#include "reprise/history/snapshot.hpp"
 
 /// \file Saves and loads snapshots as files. Only this header and file_calls.hpp call the operating system; the
 /// umbrella reprise.hpp does not include them.
@@ -170,7 +171,7 @@ class TemporaryFile {
 
   Calls& calls_;
   OpenFile<Calls> file_;
-  Buffer<PathChar> name_;
+  detail::Buffer<PathChar> name_;
   bool exists_ = false;
 };
 
@@ -195,7 +196,7 @@ Result<void> save_file(Calls& calls, const std::filesystem::path& path, std::spa
   if (bytes.size() > calls.most_bytes()) return file_error(EFBIG, {});
   // Opens the folder before anything is written, because a folder that cannot be opened cannot be synced at the end.
   const std::size_t folder_length = name.rfind(PathChar{'/'}) + 1;
-  Buffer<PathChar> folder_name;
+  detail::Buffer<PathChar> folder_name;
   if (!folder_name.reserve(folder_length + 2) || !folder_name.append(name.substr(0, folder_length)))
     return Error{ErrorCode::out_of_memory, "no memory for the name of a folder"};
   if (folder_length == 0) folder_name.push_reserved(PathChar{'.'});
@@ -233,8 +234,7 @@ Result<std::uint64_t> open_file(Calls& calls, const std::filesystem::path& path,
 }
 
 template <class Calls>
-Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<std::byte>& bytes,
-                       std::size_t max_bytes) noexcept {
+Result<void> load_file(Calls& calls, const std::filesystem::path& path, Bytes& bytes, std::size_t max_bytes) noexcept {
   bytes.release();
   OpenFile<Calls> file(calls);
   const auto size = open_file(calls, path, file);
@@ -242,7 +242,7 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
   if (*size > max_bytes)
     return Error{ErrorCode::file_too_large, "the file is larger than allowed: check the path, or raise max_bytes",
                  *size, max_bytes};
-  Buffer<std::byte> read;
+  Bytes read;
   if (!read.reserve(static_cast<std::size_t>(*size)))
     return Error{ErrorCode::out_of_memory, "no memory for the bytes of the file", *size};
   static_cast<void>(read.resize(static_cast<std::size_t>(*size), std::byte{0}));
@@ -291,7 +291,7 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 /// Errors: bad_file_name and file_failed, as for save_file(); no_such_file; not_a_regular_file; file_too_large
 /// (`value`: the file's size in bytes, `limit`: max_bytes); out_of_memory. Links are followed. On Windows, a folder
 /// gives file_failed. Threads: any.
-[[nodiscard]] inline Result<void> load_file(const std::filesystem::path& path, Buffer<std::byte>& bytes,
+[[nodiscard]] inline Result<void> load_file(const std::filesystem::path& path, Bytes& bytes,
                                             std::size_t max_bytes = unlimited) noexcept {
   detail::FileCalls calls;
   return detail::load_file(calls, path, bytes, max_bytes);

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
@@ -218,7 +218,7 @@ class BasicSuffixArrayIndex {
     const std::size_t added = tail();
     // For so many ends, sorting everything again is cheaper than merging.
     const bool again = added > scratch_for(old);
-    Buffer<Position>& target = again ? sorted_ : incoming_;
+    detail::Buffer<Position>& target = again ? sorted_ : incoming_;
     for (std::size_t end = old + 1; end <= tokens_.size(); ++end) target.push_reserved(static_cast<Position>(end));
     std::sort(target.begin(), target.end(), before);
     if (again) return;
@@ -258,9 +258,10 @@ class BasicSuffixArrayIndex {
   std::size_t size_ = 0;  // tokens appended, including dropped ones
   std::size_t max_bytes_ = unlimited;
   std::uint32_t vocabulary_ = IndexOptions{}.vocabulary;
-  Buffer<Token> tokens_;
-  Buffer<Position> sorted_;    // the ends 1 ... sorted_.size(), ordered by the 32 tokens before them, then by position
-  Buffer<Position> incoming_;  // the tail while it is merged; empty otherwise
+  detail::Buffer<Token> tokens_;
+  detail::Buffer<Position>
+      sorted_;  // the ends 1 ... sorted_.size(), ordered by the 32 tokens before them, then by position
+  detail::Buffer<Position> incoming_;  // the tail while it is merged; empty otherwise
 };
 
 }  // namespace detail

@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"

@@ -11,9 +11,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
@@ -302,7 +301,7 @@ class Session {
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
     const bool room = round_.reserve(most_nodes(), capabilities(), pending);
     close_round();
-    Buffer<Token> replaced;
+    detail::Buffer<Token> replaced;
     if (!room || !sequence_.rebase(context, cached, replaced)) return detail::Sequence::no_memory();
     const TokenSpan before(replaced.data(), replaced.size());
     const TokenSpan now = this->context();

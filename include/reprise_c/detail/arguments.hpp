@@ -13,7 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise_c/reprise.h"

@@ -12,10 +12,11 @@
 #include <utility>
 
 #include "reprise/batch/batch_follower.hpp"
-#include "reprise/batch/batch_plan.hpp"
+#include "reprise/batch/planner.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
+#include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
@@ -23,7 +24,6 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/ngram_options.hpp"
 #include "reprise/evidence/calibration_state.hpp"
-#include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"
@@ -52,14 +52,14 @@ struct reprise_history {
 
 struct reprise_follower {
   reprise::Follower<reprise::Speculator> follower;
-  reprise::Buffer<reprise::Token> eos = {};
+  reprise::detail::Buffer<reprise::Token> eos = {};
   reprise::c::LastError last = {};
 };
 
 struct reprise_batch {
   reprise::BatchFollower<reprise::NgramDrafter<>> follower;
-  reprise::Buffer<reprise::FollowedSlot> slots = {};            // scratch memory
-  std::unique_ptr<reprise::Buffer<reprise::Token>[]> eos = {};  // of each slot, after the first one is set
+  reprise::detail::Buffer<reprise::FollowedSlot> slots = {};            // scratch memory
+  std::unique_ptr<reprise::detail::Buffer<reprise::Token>[]> eos = {};  // of each slot, after the first one is set
   reprise::c::LastError last = {};
 };
 
@@ -74,7 +74,7 @@ struct reprise_session {
   reprise::Speculator session;
   reprise::Limits limits = {};  // a round refers to it
   // Not in Limits::eos, because a std::vector can only report that memory ran out by an exception.
-  reprise::Buffer<reprise::Token> eos = {};
+  reprise::detail::Buffer<reprise::Token> eos = {};
   std::optional<Open> open = {};
   reprise::c::LastError last = {};
 
@@ -289,10 +289,10 @@ struct GivenOptions {
 
 /// Copies the tokens that end a generation to `kept`, and returns limits with them.
 [[nodiscard]] inline Result<Limits> stops_of(const reprise_token* eos, std::size_t count,
-                                             Buffer<Token>& kept) noexcept {
+                                             detail::Buffer<Token>& kept) noexcept {
   const auto given = array_of(eos, count);
   if (!given) return given.error();
-  Buffer<Token> copy;
+  detail::Buffer<Token> copy;
   if (!copy.assign(*given)) return no_memory(count * sizeof(Token));
   kept.swap(copy);
   Limits limits;
@@ -321,7 +321,7 @@ struct GivenOptions {
   auto follower = BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(given->drafter), std::move(options));
   if (!follower) return follower.error();
   follower->planner().assume(1, given->costs.prior);
-  Buffer<FollowedSlot> scratch;
+  detail::Buffer<FollowedSlot> scratch;
   if (!scratch.reserve(slots)) return no_memory(slots * sizeof(FollowedSlot));
   return make(made, *std::move(follower), std::move(scratch));
 }
@@ -379,8 +379,8 @@ struct GivenOptions {
 [[nodiscard]] inline Result<void> stop_at(reprise_batch& handle, std::size_t slot, const reprise_token* eos,
                                           std::size_t count) noexcept {
   if (auto known = check_slot(handle, slot); !known) return known;
-  if (handle.eos == nullptr) handle.eos.reset(new (std::nothrow) Buffer<Token>[handle.follower.slots()]);
-  if (handle.eos == nullptr) return no_memory(handle.follower.slots() * sizeof(Buffer<Token>));
+  if (handle.eos == nullptr) handle.eos = detail::new_array<detail::Buffer<Token>>(handle.follower.slots());
+  if (handle.eos == nullptr) return no_memory(handle.follower.slots() * sizeof(detail::Buffer<Token>));
   auto limits = stops_of(eos, count, handle.eos[slot]);
   if (!limits) return limits.error();
   return handle.follower.stop_at(slot, *std::move(limits));

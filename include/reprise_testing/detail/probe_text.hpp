@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise_testing/random.hpp"
 

@@ -14,12 +14,12 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/control/detail/draft_length.hpp"
-#include "reprise/control/learned_curve.hpp"
+#include "reprise/control/detail/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
-#include "reprise/core/buffer.hpp"
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/fixed_log.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/limits.hpp"
 
 namespace reprise::inline v0::detail {
 

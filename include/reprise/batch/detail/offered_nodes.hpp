@@ -5,16 +5,47 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
-#include "reprise/batch/batch_plan.hpp"
-#include "reprise/batch/detail/worth.hpp"
-#include "reprise/core/buffer.hpp"
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/core/detail/buffer.hpp"
+#include "reprise/core/detail/fixed_log.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/loop/round.hpp"
 
-/// \file The nodes offered to a pass, counted by worth: the histogram that the planner reads.
+/// \file The worth of a drafted token in a batch, in classes; the ratio of adjacent classes is 2^(1/32). The classes
+/// are fine enough to order tokens, and few enough to count tokens in a histogram, which the planner reads.
 namespace reprise::inline v0::detail {
+
+/// Tokens are sorted into classes by worth, the most valuable first. Class c is worth 2^(-c / 32). Class 0 is reserved
+/// for tokens of sampled drafts, whatever their worth. A token worth less than 2^-11 is ignored.
+inline constexpr std::int32_t worth_halvings = 11;
+inline constexpr std::size_t worth_classes = std::size_t{worth_halvings} * coarse_steps;
+/// The worth of each class, in UnitScale.
+inline constexpr std::array<std::uint32_t, worth_classes> worth_of_class = falling_powers<worth_classes>();
+
+/// Returns the class of a token with path probability `path` (in ProbabilityScale). `sum` (in UnitScale) is the sum of
+/// the path probabilities before it in its sequence. The worth is ln(1 + sum + path) - ln(1 + sum), which is about path
+/// / (1 + sum + path / 2). `least` is a lower bound on the divisor. Returns worth_classes if the token is ignored.
+inline std::size_t worth_class(std::uint32_t path, std::uint64_t sum, std::uint64_t least) noexcept {
+  if (path == 0) return worth_classes;
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  const std::uint64_t tokens = std::max(cost_one + sum + rescaled<ProbabilityScale, UnitScale>(path / 2), least);
+  const std::int32_t below = (ProbabilityScale::bits - UnitScale::bits) * coarse_steps +
+                             coarse_log2(static_cast<std::uint32_t>(std::min(tokens, most))) - coarse_log2(path);
+  return static_cast<std::size_t>(std::clamp<std::int32_t>(below, 1, worth_classes));
+}
+
+/// Returns the first class that is worth less than `value` (in UnitScale), up to rounding. Two classes later, the worth
+/// is certainly lower.
+inline std::size_t class_below(std::int64_t value) noexcept {
+  if (value >= cost_one) return 1;
+  if (value <= Fixed<worth_halvings>::floor(cost_one)) return worth_classes;
+  const std::int32_t class_of_value = UnitScale::bits * coarse_steps - coarse_log2(static_cast<std::uint32_t>(value));
+  return static_cast<std::size_t>(std::clamp<std::int32_t>(class_of_value + 1, 1, worth_classes));
+}
 
 /// The nodes of all entries of a plan, by class of worth.
 class OfferedNodes {
@@ -38,19 +69,20 @@ class OfferedNodes {
   }
   void clear() noexcept { sequences_.clear(); }
 
-  /// Counts the nodes of all entries. Requires an earlier reserve() for this many entries.
-  void count(std::span<const BatchEntry> entries, Bounds bounds) noexcept {
+  /// Counts the nodes of all offers. `entries`: a BatchEntry for each. Requires an earlier reserve() for this many.
+  template <class Entry>
+  void count(std::span<const Entry> entries, Bounds bounds) noexcept {
     counts_.fill(0);
     offered_ = 0;
     worthwhile_ = 0;
     any_replayed_ = false;
     std::size_t enough = 2 * bounds.row_limit;  // worthwhile nodes after which unreachable classes are dropped
-    for (const BatchEntry& entry : entries) {
+    for (const Entry& entry : entries) {
       if (worthwhile_ > enough) {
         bounds.least_class = std::min(bounds.least_class, first_left_out(bounds.row_limit));
         enough = worthwhile_ + bounds.row_limit;
       }
-      count(entry, bounds);
+      count(entry.offer, bounds);
     }
   }
 
@@ -84,8 +116,7 @@ class OfferedNodes {
     bool replayed = false;
   };
 
-  void count(const BatchEntry& entry, const Bounds& bounds) noexcept {
-    const Offer& offer = entry.offer;
+  void count(const Offer& offer, const Bounds& bounds) noexcept {
     std::uint16_t* const classes = classes_.data() + sequences_.size() * max_nodes_;
     const bool sampled = offer.draft.kind() == DraftKind::sampled;
     const std::size_t first_refused = std::min(sampled ? bounds.stop_class : bounds.least_class, worth_classes);

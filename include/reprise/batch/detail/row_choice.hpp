@@ -8,9 +8,8 @@
 
 #include "reprise/batch/detail/batch_cost.hpp"
 #include "reprise/batch/detail/offered_nodes.hpp"
-#include "reprise/batch/detail/worth.hpp"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/limits.hpp"
 
 /// \file The number of drafted rows of a pass, and the share of each sequence. The nodes with the highest worth are
 /// drafted.

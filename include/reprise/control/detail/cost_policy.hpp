@@ -11,13 +11,12 @@
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/detail/draft_length.hpp"
-#include "reprise/control/learned_curve.hpp"
+#include "reprise/control/detail/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/probability.hpp"
+#include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
 
 /// \file The sources of pass costs: two policies with one interface, shared by CostControl (one sequence) and

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "reprise/core/detail/fixed_point.hpp"
-#include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
 
 /// \file Logarithms and the logistic function in integers. Drafts depend on them, so every compiler must compute the
 /// same values at every optimisation level. Floating point does not guarantee that.

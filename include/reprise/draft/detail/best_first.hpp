@@ -11,7 +11,7 @@
 
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
-#include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::inline v0::detail {
 

@@ -14,7 +14,6 @@
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
-#include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/shown_rows.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "reprise/core/draft.hpp"
-#include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::inline v0::detail {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::inline v0::detail {

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "reprise/core/detail/fixed_point.hpp"
-#include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
 

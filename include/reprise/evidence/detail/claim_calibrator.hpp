@@ -9,7 +9,7 @@
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
-#include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
 
 namespace reprise::inline v0::detail {
 

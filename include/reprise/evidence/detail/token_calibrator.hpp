@@ -9,7 +9,6 @@
 
 #include "reprise/core/detail/fixed_log.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
-#include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::inline v0::detail {

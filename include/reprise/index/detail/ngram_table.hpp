@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/prefetch.hpp"
 #include "reprise/index/lookup_index.hpp"
 

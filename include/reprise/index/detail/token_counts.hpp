@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/token_hash.hpp"

@@ -9,9 +9,8 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"

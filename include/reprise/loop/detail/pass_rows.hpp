@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"

@@ -7,8 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/buffer.hpp"
-#include "reprise/core/capabilities.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"

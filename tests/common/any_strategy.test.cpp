@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/any_strategy.hpp"
+#include "common/any_strategy.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/no_drafter.hpp"
+#include "reprise/core/strategy.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "support/lent_context.hpp"
 

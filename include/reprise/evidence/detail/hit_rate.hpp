@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise::inline v0::detail {
 
 /// The recent success rate of a repeated guess: a mean over about the last 128 cases. It starts at an initial estimate.
 ///
@@ -35,4 +35,4 @@ class HitRate {
   std::uint32_t cases_ = 8;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

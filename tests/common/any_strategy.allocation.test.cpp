@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "reprise/draft/any_strategy.hpp"
+#include "common/any_strategy.hpp"
 #include "support/allocation_counter.hpp"
 
 namespace reprise::any_strategy_allocation_test {
