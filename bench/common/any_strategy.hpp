@@ -11,7 +11,7 @@
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/strategy.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise {
 
 /// Holds any strategy, for programs that choose at run time. Cost: one indirect call per function call; one allocation
 /// to take a strategy and one per copy. A default-constructed or moved-from AnyStrategy drafts nothing, and neither

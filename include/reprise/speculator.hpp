@@ -10,7 +10,7 @@
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/loop/session.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The recommended composition. It drafts continuations found in the context, or in the datastores of NgramOptions. It
 /// learns their probabilities from the target's acceptances. In each pass, it sends as many tokens as pay off on this
@@ -56,4 +56,4 @@ template <DraftStrategy Strategy>
   return Session<Strategy, CostControl>(std::move(strategy), CostControl(std::move(cost)));
 }
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -14,7 +14,7 @@
 #include "reprise_corpus/detail/corpus_matches.hpp"
 #include "reprise_corpus/detail/corpus_view.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// A datastore of any size: read-only text, with a sorted list of all its suffixes. Bytes in memory and a mapped file
 /// (corpus/mapped_corpus.hpp) work alike. Nothing is loaded or copied.
@@ -209,4 +209,4 @@ class CorpusStore {
 
 static_assert(Datastore<CorpusStore>);
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -20,7 +20,7 @@
 #include "reprise_corpus/detail/suffix_sort.hpp"
 #include "reprise_corpus/detail/xxh64.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// A document of a corpus: tokens, and a name of any bytes. The name may be empty, and may repeat.
 struct CorpusDocument {
@@ -218,4 +218,4 @@ inline Result<Bytes> make_corpus(std::span<const CorpusDocument> documents, cons
   return detail::make_corpus(documents, *header);
 }
 
-}  // namespace reprise
+}}  // namespace reprise

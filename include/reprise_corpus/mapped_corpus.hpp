@@ -36,7 +36,7 @@ extern "C" __declspec(dllimport) int __stdcall CloseHandle(void*);
 /// \file Maps the file of a corpus into memory. This header calls the operating system; the umbrella
 /// reprise.hpp does not include it.
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -154,4 +154,4 @@ class MappedCorpus {
   CorpusStore store_;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -13,7 +13,7 @@
 #include "reprise_corpus/detail/suffix_sort.hpp"
 #include "reprise_corpus/detail/xxh64.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -168,4 +168,4 @@ template <class Progress>
   return verify_corpus(bytes, [](std::uint64_t /*done*/, std::uint64_t /*steps*/) {});
 }
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -8,7 +8,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/union_drafter.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// In each round, drafts with the member whose draft has the highest expected number of accepted tokens: the largest
 /// sum of path probabilities. A tie goes to the member that is listed first.
@@ -36,4 +36,4 @@ class BestOf : public detail::SubDrafts<Strategies...> {
   }
 };
 
-}  // namespace reprise
+}}  // namespace reprise

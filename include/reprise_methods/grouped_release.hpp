@@ -7,7 +7,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Releases output in groups of a fixed number of tokens, to hide how many tokens each pass accepted. Those numbers
 /// depend on the text. An observer of the sizes of encrypted packets recognised the prompt among fifty in at least 75
@@ -56,4 +56,4 @@ class GroupedRelease {
   std::size_t released_ = 0;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

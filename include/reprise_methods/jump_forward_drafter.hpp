@@ -12,7 +12,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/strategy.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// A source of forced tokens, which have no alternative: a grammar engine, or a handle to one. Requirements that a
 /// compiler cannot check:
@@ -104,4 +104,4 @@ class JumpForwardDrafter {
  private:
   Source source_;
 };
-}  // namespace reprise
+}}  // namespace reprise

@@ -17,7 +17,7 @@
 #include "reprise/index/lookup_index.hpp"
 #include "reprise_methods/detail/ngram_pool.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of LookaheadDrafter. With the defaults a draft has at most 30 nodes.
 struct LookaheadOptions {
@@ -325,4 +325,4 @@ class LookaheadDrafter {
 
 static_assert(TopKLearner<LookaheadDrafter> && MeasurableStrategy<LookaheadDrafter>);
 
-}  // namespace reprise
+}}  // namespace reprise

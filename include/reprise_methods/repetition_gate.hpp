@@ -14,7 +14,7 @@
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of RepetitionGate.
 struct RepetitionGateOptions {
@@ -168,4 +168,4 @@ class RepetitionGate : public detail::Members<Strategy> {
   std::optional<bool> override_;  // true: open, false: closed, nullopt: the score decides
 };
 
-}  // namespace reprise
+}}  // namespace reprise

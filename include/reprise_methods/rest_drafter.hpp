@@ -15,7 +15,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// A node of a trie of continuations that has been selected.
 struct SelectedNode {
@@ -158,9 +158,9 @@ class ContinuationTrie {
   std::uint32_t count_ = 0;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of RestDrafter. The defaults are those of the authors.
 struct RestOptions {
@@ -309,4 +309,4 @@ class RestDrafter {
 
 static_assert(MeasurableStrategy<RestDrafter>);
 
-}  // namespace reprise
+}}  // namespace reprise

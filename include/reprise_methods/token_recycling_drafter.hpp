@@ -16,7 +16,7 @@
 #include "reprise/draft/detail/best_first.hpp"
 #include "reprise/evidence/detail/hit_rate.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of TokenRecyclingDrafter.
 struct TokenRecyclingOptions {
@@ -246,4 +246,4 @@ class TokenRecyclingDrafter {
 
 static_assert(TopKLearner<TokenRecyclingDrafter> && MeasurableStrategy<TokenRecyclingDrafter>);
 
-}  // namespace reprise
+}}  // namespace reprise

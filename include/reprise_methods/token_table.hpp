@@ -17,7 +17,7 @@
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of TokenTable. All have working defaults.
 struct TokenTableOptions {
@@ -262,4 +262,4 @@ class BasicTokenTable {
 /// A table with 32-bit fingerprints; see detail::BasicTokenTable.
 using TokenTable = detail::BasicTokenTable<32>;
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -14,7 +14,7 @@
 #include "reprise_methods/repetition_gate.hpp"
 #include "reprise_methods/token_table.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of TokenTableDrafter. The presets below have the settings of other systems.
 struct TokenTableDrafterOptions {
@@ -172,9 +172,9 @@ class TokenTableDrafter {
 
 static_assert(RebasableStrategy<TokenTableDrafter> && MeasurableStrategy<TokenTableDrafter>);
 
-}  // namespace reprise
+}}  // namespace reprise
 
-namespace reprise::inline v0::presets {
+namespace reprise { inline namespace v0 { namespace presets {
 
 // The tables of the other systems have three faults that TokenTable does not have:
 //
@@ -229,4 +229,4 @@ inline TokenTableDrafterOptions mlx_lm_mod(TokenTable* learn_into, std::size_t d
 /// disable_adaptive_gate of a request in mlx-lm.
 inline RepetitionGateOptions mlx_lm_gate() noexcept { return {}; }
 
-}  // namespace reprise::presets
+}}}  // namespace reprise::presets

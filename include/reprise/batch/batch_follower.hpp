@@ -26,7 +26,7 @@
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// One slot of the next pass.
 struct FollowedSlot {
@@ -335,4 +335,4 @@ class BatchFollower {
   PassIntervals intervals_;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

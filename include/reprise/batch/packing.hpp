@@ -14,7 +14,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/loop/round.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Identifies a sequence to the engine; for example, the number of its cache.
 using BatchSlot = std::int32_t;
@@ -225,4 +225,4 @@ class BatchPacker {
   return hash;
 }
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -48,7 +48,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/loop/round.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// One sequence of the next pass.
 struct BatchEntry {
@@ -531,4 +531,4 @@ class BatchPlanner {
   bool chain_ = false;  // the draft of that sequence is a chain
 };
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -22,7 +22,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/evidence/detail/claim_calibrator.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of CostControl. All have working defaults.
 struct CostOptions {
@@ -393,4 +393,4 @@ class CostControl {
 };
 static_assert(DraftControl<CostControl>);
 
-}  // namespace reprise
+}}  // namespace reprise

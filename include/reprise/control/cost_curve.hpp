@@ -15,7 +15,7 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The cost of a pass: cost_one is the cost of a plain pass, which has one row per sequence. The range is 0 to just
 /// below 65,536 plain passes; costs outside this range saturate. The cost of a pass is at least 2^-16.
@@ -349,4 +349,4 @@ class CostPrior {
 };
 static_assert(std::is_trivially_copyable_v<CostPrior> && sizeof(CostPrior) <= 300);
 
-}  // namespace reprise
+}}  // namespace reprise

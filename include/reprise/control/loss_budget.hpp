@@ -11,7 +11,7 @@
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 class LossAccount;
@@ -285,4 +285,4 @@ class LossAccount {
 
 }  // namespace detail
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -13,7 +13,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The limits of a pass. Control uses them to decide how much of a draft to send.
 struct PassLimits {
@@ -128,4 +128,4 @@ struct SendAll {
 };
 static_assert(DraftControl<SendAll>);
 
-}  // namespace reprise
+}}  // namespace reprise

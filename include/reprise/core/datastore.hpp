@@ -8,7 +8,7 @@
 
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The place of a token in a datastore. Only that store can interpret the number.
 using StorePlace = std::uint64_t;
@@ -112,4 +112,4 @@ class DatastoreRef {
   const detail::StoreCalls* calls_ = nullptr;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -12,7 +12,7 @@
 #include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The index of a node in its draft. `anchor_parent` is the parent of nodes that directly follow the anchor, which is
 /// the last committed token.
@@ -336,4 +336,4 @@ class Draft {
   bool malformed_ = false;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -15,7 +15,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The conditions that end a generation, and the budget of a draft. Every round reads them again, so the caller may
 /// change them between rounds. The object must stay alive from propose() until the round is committed or cancelled. The
@@ -185,4 +185,4 @@ struct PassShape {
   std::size_t context = 0;  ///< committed tokens before the pass; of several sequences, the mean
 };
 
-}  // namespace reprise
+}}  // namespace reprise

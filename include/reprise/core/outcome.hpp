@@ -10,7 +10,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Why a pass carried no draft, or fewer tokens than the strategy proposed. Nodes that Draft::push() refused because
 /// the budget was used up do not count as proposed. If several rules allow equally few tokens, the rule that the
@@ -94,4 +94,4 @@ void for_each_tested(const Outcome& outcome, Visit&& visit) {
   }
 }
 
-}  // namespace reprise
+}}  // namespace reprise

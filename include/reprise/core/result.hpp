@@ -10,7 +10,7 @@
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The kind of an error, for programs. Error::message is for people.
 ///
@@ -137,4 +137,4 @@ inline constexpr bool is_result = false;
 template <class T>
 inline constexpr bool is_result<Result<T>> = true;
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -9,7 +9,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -147,4 +147,4 @@ struct NoDrafter {
 };
 static_assert(DraftStrategy<NoDrafter>);
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -12,7 +12,7 @@
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The version of these headers (semantic versioning). CMakeLists.txt reads the project version from this file.
 inline constexpr int version_major = 0;
@@ -79,4 +79,4 @@ class Probability {
   std::uint32_t raw_ = 0;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -13,7 +13,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -217,4 +217,4 @@ struct Engine {
 static_assert(Verifier<Engine>);
 
 }  // namespace archetype
-}  // namespace reprise
+}}  // namespace reprise

@@ -13,7 +13,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Drafts the nodes that the caller sets in each round: for engines with their own draft head (MTP, EAGLE, Medusa).
 ///
@@ -177,4 +177,4 @@ class ExternalDrafter {
 };
 static_assert(DistributionStrategy<ExternalDrafter>);
 
-}  // namespace reprise
+}}  // namespace reprise

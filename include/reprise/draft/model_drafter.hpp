@@ -20,7 +20,7 @@
 #include "reprise/evidence/detail/hit_rate.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// A small language model for ModelDrafter: one sequence with a cache that can be truncated. Requirements that a
 /// compiler cannot check:
@@ -48,9 +48,9 @@ concept DraftModel = std::copyable<M> && requires(M& model, const M& same, Token
   { same.vocabulary() } -> std::convertible_to<std::size_t>;
 };
 
-}  // namespace reprise
+}}  // namespace reprise
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Keeps the cache of a draft model in step with the committed tokens. The model is fed lazily, when a distribution is
 /// requested. Tokens that the cache holds, such as those of a committed draft, are not fed again, except the last one
@@ -134,9 +134,9 @@ class ModelCache {
   bool uncertain_ = false;  // the cache may hold more than the fed_ tokens and the tail
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of ModelDrafter.
 struct ModelOptions {
@@ -429,4 +429,4 @@ class ModelDrafter {
   std::size_t proposed_ = 0;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -26,7 +26,7 @@
 #include "reprise/index/ranked_rows.hpp"
 #include "reprise/index/rolling_hash.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Drafts tokens that followed similar text earlier in the context, and states how likely they are.
 ///
@@ -405,4 +405,4 @@ class NgramDrafter {
 
 static_assert(RebasableStrategy<NgramDrafter<>> && TopKLearner<NgramDrafter<>> && RowLearner<NgramDrafter<>>);
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -13,7 +13,7 @@
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of NgramDrafter. All have working defaults.
 struct NgramOptions {
@@ -53,4 +53,4 @@ struct NgramOptions {
   std::size_t row_bytes = std::size_t{320} << 10;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

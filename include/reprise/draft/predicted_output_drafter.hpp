@@ -18,7 +18,7 @@
 #include "reprise/draft/detail/predicted_output_cursors.hpp"
 #include "reprise/index/rolling_hash.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of PredictedOutputDrafter.
 struct PredictedOutputOptions {
@@ -303,4 +303,4 @@ class PredictedOutputDrafter {
 };
 static_assert(RebasableStrategy<PredictedOutputDrafter>);
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -14,7 +14,7 @@
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Settings of PromptLookupDrafter.
 struct PromptLookupOptions {
@@ -222,9 +222,9 @@ class PromptLookupDrafter {
   Index index_;
 };
 
-}  // namespace reprise
+}}  // namespace reprise
 
-namespace reprise::inline v0::presets {
+namespace reprise { inline namespace v0 { namespace presets {
 
 // Settings with which PromptLookupDrafter drafts exactly the tokens that other systems draft. They serve as baselines
 // for comparisons, and as a first step in a migration. L is the length of the context, anchor included.
@@ -290,4 +290,4 @@ inline PromptLookupOptions ds4(std::uint32_t n = 4, std::size_t draft_length = 7
   return options;
 }
 
-}  // namespace reprise::presets
+}}}  // namespace reprise::presets

@@ -15,7 +15,7 @@
 #include "reprise/draft/detail/merged_draft.hpp"
 #include "reprise/evidence/detail/claim_calibrator.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The draft of one member of a combination, its calibrated claims, and the corresponding nodes of the combined draft.
 class SubDraft {
@@ -174,9 +174,9 @@ class SubDrafts : public Members<Strategies...> {
   MemberOutcome<SubDraft::most, rows, (TopKLearner<Strategies> || ...)> outcome_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Merges the drafts of several strategies into one ordered tree. member<i>() returns the i-th strategy.
 ///
@@ -285,4 +285,4 @@ class FirstMatch : public detail::Members<Strategies...> {
   detail::MemberOutcome<1, rows, (TopKLearner<Strategies> || ...)> outcome_;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

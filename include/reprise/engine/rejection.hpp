@@ -43,7 +43,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -229,4 +229,4 @@ class RejectionPicks {
 template <class Target, class Drafter, class Random>
 RejectionPicks(TokenSpan, Target&&, Drafter&&, Random&&) -> RejectionPicks<Target, Drafter, Random>;
 
-}  // namespace reprise
+}}  // namespace reprise

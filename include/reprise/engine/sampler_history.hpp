@@ -16,7 +16,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Holds a sampler with state (random stream, penalties, mirostat, grammar) and advances it once for each committed
 /// token, and never otherwise. If the sampler draws each row alone, as below, a seeded run thus gives the same tokens
@@ -163,4 +163,4 @@ class SamplerHistory {
   std::size_t drawn_ = 0;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

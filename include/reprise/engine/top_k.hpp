@@ -8,7 +8,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/engine/detail/scores_above.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Returns the token with the highest score. The lowest id wins a tie, so every batch shape breaks ties in the same
 /// way. NaN loses to every number. Returns 0 if there are no scores or all are NaN. Cost: one vectorised scan.
@@ -23,9 +23,9 @@ namespace reprise::inline v0 {
   return static_cast<Token>(best);
 }
 
-}  // namespace reprise::inline v0
+}}  // namespace reprise
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Writes the tokens with the highest scores to `out`, the highest score first, and returns the written part of `out`.
 /// The lowest id wins a tie. NaN is left out, infinities are not. So the result is shorter than `out` only if there
@@ -53,4 +53,4 @@ namespace reprise::inline v0 {
   return out.first(found);
 }
 
-}  // namespace reprise::inline v0
+}}  // namespace reprise

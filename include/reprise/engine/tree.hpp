@@ -18,7 +18,7 @@
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/draft.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Returns true if the parent of every row is the anchor or an earlier row. Use it for parents that do not come from
 /// the loop.
@@ -173,4 +173,4 @@ inline void attention_mask_bits(std::span<const NodeIndex> parents, std::size_t 
   }
 }
 
-}  // namespace reprise
+}}  // namespace reprise

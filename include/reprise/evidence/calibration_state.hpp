@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The learned corrections for one target. It is a plain value of 10 KB: keep it after a sequence, and start the next
 /// sequence with it. Biases are log-odds with 20 binary places; the biases of single tokens have 13. All-zero biases
@@ -89,4 +89,4 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
   return both;
 }
 
-}  // namespace reprise
+}}  // namespace reprise

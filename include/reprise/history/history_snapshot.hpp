@@ -22,7 +22,7 @@
 /// A snapshot holds the contents of a history: tokens, their origins, the names of their sequences and their use
 /// counts. It contains neither the layout, the size nor the hash key of the history.
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -252,4 +252,4 @@ template <class History>
   return {};
 }
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -16,7 +16,7 @@
 #include "reprise/history/detail/segments.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The caller's name for a stored sequence, which remove() needs. Several sequences may share a name.
 using SequenceTag = detail::SequenceTag;
@@ -372,4 +372,4 @@ class BasicHistoryStore {
 
 static_assert(Datastore<HistoryStore>);
 
-}  // namespace reprise
+}}  // namespace reprise

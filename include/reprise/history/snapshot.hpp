@@ -20,7 +20,7 @@
 /// byte. history_snapshot.hpp, cost_snapshot.hpp and table_snapshots.hpp write and read the contents of the
 /// sections.
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The bytes of a file: data() and size(). They grow without an exception, so they are no std::vector.
 using Bytes = detail::Buffer<std::byte>;
@@ -294,4 +294,4 @@ class SnapshotReader {
   std::size_t sections_;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -20,7 +20,7 @@
 /// \file Saves and loads snapshots as files. Only this header and file_calls.hpp call the operating system; the
 /// umbrella reprise.hpp does not include them.
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -297,4 +297,4 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Bytes& b
   return detail::load_file(calls, path, bytes, max_bytes);
 }
 
-}  // namespace reprise
+}}  // namespace reprise

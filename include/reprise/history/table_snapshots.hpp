@@ -21,7 +21,7 @@
 /// The section holds the table line by line. Only a table with the same key and number of lines can load
 /// it. It does not hold the key. However, the places of known contexts depend on the key: anyone who reads the
 /// section can find the key with about 2^32 attempts. Protect the file like the conversations in it.
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -248,7 +248,7 @@ inline void write_ranked_rows(SnapshotWriter& writer, const RankedRows& table) n
   return detail::load_table<detail::RankedRowSection>(reader, table);
 }
 
-}  // namespace reprise
+}}  // namespace reprise
 
 /// \file Saves learned pass costs as a section of a snapshot, and loads them. docs/formats.md documents every byte.
 ///
@@ -256,7 +256,7 @@ inline void write_ranked_rows(SnapshotWriter& writer, const RankedRows& table) n
 /// them. Pass times can carry a little information about texts, so share saved
 /// costs only among users who may observe each other's pass times.
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The maximum length in bytes of the name of an engine in a snapshot.
 inline constexpr std::size_t most_engine_name_bytes = 100;
@@ -350,4 +350,4 @@ struct StoredCosts {
   return stored->prior;
 }
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -19,7 +19,7 @@
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 struct TenantOptions {
   std::size_t tenants = 16;  ///< maximum number of tenants open at the same time
@@ -151,4 +151,4 @@ class TenantHistories {
   std::unique_ptr<Tenant[]> tenants_;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -13,7 +13,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// A position in a sequence: the number of tokens before it. An index holds at most 2^32 - 1 tokens; further tokens are
 /// not indexed.
@@ -158,4 +158,4 @@ inline std::uint32_t agreement(TokenSpan tokens, std::size_t a, std::size_t b, s
 
 }  // namespace detail
 
-}  // namespace reprise
+}}  // namespace reprise

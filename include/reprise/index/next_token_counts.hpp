@@ -16,7 +16,7 @@
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 struct NextTokenOptions {
   /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
@@ -251,4 +251,4 @@ class NextTokenCounts {
   std::uint64_t evictions_ = 0;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

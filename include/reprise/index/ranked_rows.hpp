@@ -16,7 +16,7 @@
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The target's likeliest tokens after a context, the likeliest first: `tokens[rank]`. A rank whose token is not known
 /// holds `none`, and known tokens can follow it.
@@ -216,4 +216,4 @@ class RankedRows {
   detail::ContextLines lines_;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

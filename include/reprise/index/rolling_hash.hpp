@@ -18,7 +18,7 @@
 #include "reprise/index/detail/ngram_table.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -287,4 +287,4 @@ using RollingHashIndex = detail::BasicRollingHashIndex<std::numeric_limits<Posit
 
 static_assert(NgramIndex<RollingHashIndex>);
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -14,7 +14,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -271,4 +271,4 @@ using SuffixArrayIndex = detail::BasicSuffixArrayIndex<std::numeric_limits<Posit
 
 static_assert(LookupIndex<SuffixArrayIndex>);
 
-}  // namespace reprise
+}}  // namespace reprise

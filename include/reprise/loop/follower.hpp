@@ -22,7 +22,7 @@
 #include "reprise/loop/detail/followed_sequence.hpp"
 #include "reprise/stats/statistics.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Decides which intervals between two passes are times of passes, for an engine that does not measure its passes. The
 /// engine may pause between two passes, for another request or because it has no work. Such an interval is far above
@@ -207,4 +207,4 @@ class Follower {
   PassIntervals intervals_;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

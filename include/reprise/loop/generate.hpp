@@ -21,7 +21,7 @@
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The result of a generation. `tokens` points into the session's memory: copy them to keep them after the session has
 /// changed or was destroyed.
@@ -291,4 +291,4 @@ Result<Generation> generate(Session<Strategy, Control>& session REPRISE_LIFETIME
   return generate(session, verifier, limits, on_tokens, predicate);
 }
 
-}  // namespace reprise
+}}  // namespace reprise

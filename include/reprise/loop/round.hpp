@@ -18,7 +18,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// A token that a pass commits.
 struct CommittedToken {
@@ -164,4 +164,4 @@ struct Decision {
   FinishReason finish = FinishReason::none;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

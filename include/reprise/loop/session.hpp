@@ -27,7 +27,7 @@
 #include "reprise/loop/round.hpp"
 #include "reprise/stats/statistics.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// The state of one sequence during decoding. A session does not call the engine: it returns the next batch to run and
 /// reads the picks.
@@ -427,4 +427,4 @@ class Session {
   detail::OpenRound round_;
 };
 
-}  // namespace reprise
+}}  // namespace reprise

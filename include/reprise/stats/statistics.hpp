@@ -13,7 +13,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 /// Counts of one generation: the gain and the cost of drafting, and the reasons why drafts were cut. It is a plain
 /// struct of about 640 bytes, without atomics or a clock. It can be copied, added with += and printed
@@ -166,4 +166,4 @@ struct Statistics {
   }
 };
 
-}  // namespace reprise
+}}  // namespace reprise

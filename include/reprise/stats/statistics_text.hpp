@@ -17,7 +17,7 @@
 ///
 ///   std::string line;
 ///   write_json(session.statistics(), [&](std::string_view piece) { line += piece; });
-namespace reprise::inline v0 {
+namespace reprise { inline namespace v0 {
 
 namespace detail {
 
@@ -207,4 +207,4 @@ void write_table(const Statistics& statistics, Write&& write) {
     if (statistics.by_depth[i].sent != 0) out.sent(labels[i], statistics.by_depth[i]);
 }
 
-}  // namespace reprise
+}}  // namespace reprise

@@ -19,7 +19,7 @@
 #include "reprise_c/reprise.h"
 
 /// \file Checks the arguments of the C interface, and converts arguments and errors.
-namespace reprise::inline v0::c {
+namespace reprise { inline namespace v0 { namespace c {
 
 /// Returns the status code of an error. An error code that no function of the C interface should meet is
 /// REPRISE_INTERNAL.
@@ -221,4 +221,4 @@ template <class T>
   return can;
 }
 
-}  // namespace reprise
+}}}  // namespace reprise

@@ -86,7 +86,7 @@ struct reprise_session {
   }
 };
 
-namespace reprise::inline v0::c {
+namespace reprise { inline namespace v0 { namespace c {
 
 /// Returns a new object on the heap. Error: out_of_memory.
 template <class Handle, class... Values>
@@ -456,4 +456,4 @@ struct GivenOptions {
   }
 }
 
-}  // namespace reprise
+}}}  // namespace reprise

@@ -15,7 +15,7 @@
 
 /// \file The header of a corpus, and where its sections lie. docs/formats.md documents every byte.
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The constants of the format.
 struct CorpusFormat {
@@ -203,4 +203,4 @@ inline void store_place(std::uint64_t place, std::byte* to, std::size_t width) n
   if (width == 5) to[4] = static_cast<std::byte>(place >> 32 & 255);
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -14,7 +14,7 @@
 #include "reprise_corpus/detail/corpus_view.hpp"
 #include "reprise_corpus/detail/suffix_sort.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Compares the tokens before places of a text with the last 32 tokens of a context.
 template <CorpusWord Word>
@@ -306,4 +306,4 @@ class CorpusMatches {
   LengthRange sampled_;                                      // of a length below them, if it was searched
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

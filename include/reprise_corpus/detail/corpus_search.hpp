@@ -14,7 +14,7 @@
 #include "reprise_corpus/detail/corpus_view.hpp"
 #include "reprise_corpus/detail/suffix_sort.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The last tokens of a context, as keys that compare with those of a text. There is one pattern for each length: the
 /// last 1, 2, ... tokens.
@@ -210,4 +210,4 @@ class CorpusSearch {
   SuffixText<Word> text_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

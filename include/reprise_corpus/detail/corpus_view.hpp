@@ -12,7 +12,7 @@
 #include "reprise_corpus/detail/corpus_format.hpp"
 #include "reprise_corpus/detail/suffix_sort.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// A range of suffixes, as indices of the sorted places.
 struct SuffixRange {
@@ -140,4 +140,4 @@ void for_each_next(const CorpusView& view, const SuffixRange& range, std::size_t
   }
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

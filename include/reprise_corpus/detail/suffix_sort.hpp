@@ -18,7 +18,7 @@
 /// \file Sorts places of a text by the tokens that follow. The order is that of a corpus: the first `depth` tokens
 /// decide, a text that ends earlier comes first, and equal places keep their order in the text.
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// A word of the text of a corpus: 16 or 32 bits. The largest value is the separator after each document.
 template <class W>
@@ -196,4 +196,4 @@ class SuffixSorter {
   Records scratch_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -10,7 +10,7 @@
 
 #include "reprise/history/detail/byte_format.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The checksum XXH64 with seed 0 (Collet 2014), over bytes that come in any number of parts. Damage goes undetected in
 /// about one case out of 2^64. The checksum is not a signature: anyone who can write the bytes can write the checksum.
@@ -84,4 +84,4 @@ class Xxh64 {
   std::uint64_t total_ = 0;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

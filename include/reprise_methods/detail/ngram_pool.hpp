@@ -13,7 +13,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Stores the latest n-grams by their first token, in a table of fixed size. Each token maps to one place in the table,
 /// which it may share with other tokens. A full place evicts the n-gram that was added longest ago. Lookups compare the
@@ -98,4 +98,4 @@ class NgramPool {
   Buffer<Ngram> table_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

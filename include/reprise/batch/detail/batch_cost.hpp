@@ -21,7 +21,7 @@
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/limits.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The cost of a pass of several sequences as a function of its drafted rows. It is read from a given curve or from
 /// learned curves, one for each power of two of the number of sequences. Costs are cached while the shape of the plain
@@ -373,4 +373,4 @@ class BatchCost {
   std::int64_t least_step_ = 0;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

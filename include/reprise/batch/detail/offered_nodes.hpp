@@ -17,7 +17,7 @@
 
 /// \file The worth of a drafted token in a batch, in classes; the ratio of adjacent classes is 2^(1/32). The classes
 /// are fine enough to order tokens, and few enough to count tokens in a histogram, which the planner reads.
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Tokens are sorted into classes by worth, the most valuable first. Class c is worth 2^(-c / 32). Class 0 is reserved
 /// for tokens of sampled drafts, whatever their worth. A token worth less than 2^-11 is ignored.
@@ -156,4 +156,4 @@ class OfferedNodes {
   Buffer<Sequence> sequences_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -13,7 +13,7 @@
 
 /// \file The number of drafted rows of a pass, and the share of each sequence. The nodes with the highest worth are
 /// drafted.
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The costs and limits used to plan a pass.
 struct PlanTerms {
@@ -85,4 +85,4 @@ inline void share_rows(const OfferedNodes& offered, std::size_t rows, std::size_
   for (std::size_t i = 0; i < nodes.size() && rows > 0; ++i) rows -= take((turn + i) % nodes.size(), last + 1, rows);
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

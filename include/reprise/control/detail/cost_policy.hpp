@@ -22,7 +22,7 @@
 /// \file The sources of pass costs: two policies with one interface, shared by CostControl (one sequence) and
 /// BatchPlanner (many sequences). Both policies are views: the curve must outlive them, and they keep no state between
 /// calls.
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Multiplies one factor per node along each path of a draft, to discount the claims of a strategy node by node. Holds
 /// the products of at most `Most` sendable nodes (DraftControl, K3). It does not allocate, and it leaves its memory
@@ -231,4 +231,4 @@ struct CostTable {
   }
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

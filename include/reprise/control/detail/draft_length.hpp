@@ -45,7 +45,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Tokens per plain pass, in UnitScale.
 using Rate = std::int64_t;
@@ -361,4 +361,4 @@ class Throughput {
   Rate rate_ = 13 * rate_one / 10;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

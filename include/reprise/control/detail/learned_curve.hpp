@@ -14,7 +14,7 @@
 #include "reprise/control/detail/timed_passes.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The cost curve of one engine, learned from the times of its passes. CostControl learns it from passes of one
 /// sequence; BatchPlanner keeps one curve for each range of batch sizes. docs/decisions/0011 explains the design.
@@ -350,4 +350,4 @@ class LearnedCurve {
   std::uint64_t last_plain_ = 0;     // passes() at the last plain pass
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

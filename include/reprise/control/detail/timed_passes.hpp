@@ -12,7 +12,7 @@
 #include "reprise/core/detail/fixed_point.hpp"
 
 /// \file The parts of LearnedCurve: the usual error of a time, the last samples of a row count, and a fit over rows.
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The usual relative error of a time: how far times are from their expected values.
 class UsualError {
@@ -230,4 +230,4 @@ class RowFit {
   std::int64_t spread_ = 0;  // variance of the deviations beyond the one that noise explains, in UnitScale squared
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -14,7 +14,7 @@
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/lifetime.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// A growing array of trivially copyable elements. If an allocation fails, its functions return false and leave the
 /// contents unchanged. std::vector throws instead, and an exception between the verifier's commit and the session's
@@ -131,4 +131,4 @@ class Buffer {
   std::size_t capacity_ = 0;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -18,7 +18,7 @@
 ///  * log2_q8() is the fastest. It is used for log-odds.
 ///  * fixed_log2() is accurate to 2^-14. It is used to compare gains in tokens with costs in time.
 ///  * coarse_log2() is the coarsest. It is used to sort tokens into classes.
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Log-odds (natural logarithm), in LogOddsScale.
 using LogOdds = std::int32_t;
@@ -146,4 +146,4 @@ constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
   return powers;
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -8,7 +8,7 @@
 
 /// \file The common fixed-point scales of this library, and named operations instead of bare shifts. Numbers remain
 /// plain integers, so a scale costs nothing at run time and the caller chooses the width.
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Fixed point with `Bits` binary places: the integer x represents x / 2^Bits. Drafts depend on integers only, so they
 /// are the same with every compiler. A product has the type of the C++ expression, so the caller must widen the
@@ -75,4 +75,4 @@ using LogOddsScale = Fixed<8>;       ///< log-odds
 using BiasScale = Fixed<20>;         ///< learned biases: log-odds in small steps
 using SmallBiasScale = Fixed<13>;    ///< learned biases in 16 bits
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

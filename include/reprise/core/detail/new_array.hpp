@@ -7,7 +7,7 @@
 #include <new>
 #include <type_traits>
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Returns `size` objects of type T that are initialised as by T[size], or null if there is no memory for them. Unlike
 /// a new-expression with std::nothrow, it does not throw if the bytes of the array cannot be counted.
@@ -18,4 +18,4 @@ template <class T>
   return std::unique_ptr<T[]>(size > most / sizeof(T) ? nullptr : new (std::nothrow) T[size]);
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

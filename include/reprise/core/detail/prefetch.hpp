@@ -3,7 +3,7 @@
 
 #include "reprise/core/detail/contract.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Prefetches the cache line at `address`. Does nothing if the compiler has no builtin for it.
 inline void prefetch(const void* address) noexcept {
@@ -14,4 +14,4 @@ inline void prefetch(const void* address) noexcept {
 #endif
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

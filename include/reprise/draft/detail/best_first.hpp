@@ -13,7 +13,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// A queue of the most probable items, best first; equal items keep their order of arrival. It is a sorted array of
 /// keys: for a few dozen items, moving keys costs less than a heap. Items at or below bar() need not be computed.
@@ -139,4 +139,4 @@ std::size_t grow_best_first(std::array<Item, Most>& written, Draft& draft, Expan
   return size;
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

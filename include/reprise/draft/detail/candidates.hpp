@@ -22,7 +22,7 @@
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/ranked_rows.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// A set of voters: bit i represents voter i of Voters.
 using VoterSet = std::uint64_t;
@@ -279,4 +279,4 @@ class NextTokenLists {
   std::array<Ranking, direct_lists> carried_;           // copies, because other threads may write to the table
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

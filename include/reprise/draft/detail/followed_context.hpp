@@ -17,7 +17,7 @@
 #include "reprise/index/detail/token_counts.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// An earlier place that the context currently seems to repeat.
 struct LiveMatch {
@@ -417,4 +417,4 @@ class FollowedContext {
   std::size_t reserved_ = 0;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

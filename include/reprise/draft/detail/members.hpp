@@ -10,7 +10,7 @@
 
 #include "reprise/core/strategy.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Translates the outcome of a combined draft into the outcome for one member, as if only that member's draft had been
 /// proposed.
@@ -212,4 +212,4 @@ class Members {
   std::tuple<Strategies...> members_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

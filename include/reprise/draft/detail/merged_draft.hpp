@@ -9,7 +9,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Merges several drafts into one tree. Except for auxiliary nodes, the same token under the same parent is one node,
 /// which keeps the highest claim. write() turns the tree into an ordered draft within a budget.
@@ -133,4 +133,4 @@ class MergedDraft {
   bool forced_ = false;     // true: the anchor has a forced child
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

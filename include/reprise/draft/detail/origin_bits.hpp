@@ -8,7 +8,7 @@
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The origins of the tokens of a sequence, one bit for each token: a text whose origin alternates then takes as much
 /// memory as any other. Tokens for which there is no memory count as prompt.
@@ -49,4 +49,4 @@ class OriginBits {
   std::size_t size_ = 0;  // in tokens
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -11,7 +11,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Estimates how likely the output is to continue like another text at a given place. The table is indexed by the kind
 /// of the place, the number of tokens that agreed so far, and whether a likelier place competes. It learns from the
@@ -225,4 +225,4 @@ class PredictedOutputCursors {
   Left left_;  // the place of the last mismatch, or the start of a prediction
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

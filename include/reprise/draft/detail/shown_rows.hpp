@@ -15,7 +15,7 @@
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/ranked_rows.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The rows that the target has shown to one drafter: its latest ranking after each token, and after each two tokens.
 /// Also the rankings that picked the last two tokens, without the tokens said since.
@@ -140,4 +140,4 @@ class ShownRows {
   bool any_ = false;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -20,7 +20,7 @@
 #include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Decides for which drafts a datastore is asked. A store that has helped is asked for every draft, until 128 drafts
 /// in a row have passed without help. Then 1 draft is skipped before the next one that asks, then 3, 7, 15 and at most
@@ -255,4 +255,4 @@ class Voters {
   std::array<StoreText, max_from_stores> texts_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

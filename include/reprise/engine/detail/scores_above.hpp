@@ -7,7 +7,7 @@
 
 #include "reprise/core/detail/contract.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The number of scores that are compared with a bound at once. A shorter block has more overhead for each score, a
 /// longer one more scores that are compared again one by one.
@@ -39,4 +39,4 @@ void visit_scores_above(std::span<const float> scores, std::size_t begin, float 
   visit_one_by_one(scores.size());
 }
 
-}  // namespace reprise::inline v0::detail
+}}}  // namespace reprise::detail

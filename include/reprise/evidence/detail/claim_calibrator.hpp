@@ -11,7 +11,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Isotonic regression: replaces the values with the closest non-decreasing sequence. Neighbours that are out of order
 /// become their weighted mean, rounded down (pool adjacent violators: Ayer et al. 1955).
@@ -148,4 +148,4 @@ class ClaimCalibrator {
   std::array<Knot, knots> knots_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

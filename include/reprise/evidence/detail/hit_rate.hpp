@@ -6,7 +6,7 @@
 
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The recent success rate of a repeated guess: a mean over about the last 128 cases. It starts at an initial estimate.
 ///
@@ -35,4 +35,4 @@ class HitRate {
   std::uint32_t cases_ = 8;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -20,7 +20,7 @@
 /// The tables were fitted to recorded outputs by maximum likelihood (docs/decisions/0005). Longer agreement has more
 /// weight, as in prediction by partial matching (Cleary and Witten 1984). Agreement before a mismatch also counts, as
 /// in the recovering match models of PAQ compressors (Mahoney 2005).
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The weight of a vote, in UnitScale; one is the weight of "something else".
 using VoteWeight = std::uint32_t;
@@ -97,4 +97,4 @@ constexpr VoteWeight frequency_weight(std::uint64_t count, std::uint64_t total) 
   return weights_by_rarity[static_cast<std::size_t>(std::clamp(rarity, 0, 63))];
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -11,7 +11,7 @@
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 // The built-in tables of NextTokenEvidence: log-odds in LogOddsScale, fitted to recorded outputs (docs/decisions/0005).
 
@@ -178,4 +178,4 @@ struct NextTokenEvidence {
   static_assert(first_class.back() + 1 + ranks == classes_in_all);
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -8,7 +8,7 @@
 
 #include "reprise/evidence/calibration_state.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// A calibration that does not change. Its copies share one state, so a server whose sessions begin with the same
 /// calibration holds its 10 KB once. Without memory for the state, it is the built-in calibration.
@@ -47,4 +47,4 @@ class SharedCalibration {
   Shared* shared_ = nullptr;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -14,7 +14,7 @@
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/evidence/detail/next_token_evidence.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Where the occurrences that predict a token were found.
 enum class EvidenceSource : std::uint8_t {
@@ -302,4 +302,4 @@ class TokenCalibrator {
   bool frequent_picked_;  // a merely frequent token, by the target
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

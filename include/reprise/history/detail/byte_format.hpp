@@ -12,7 +12,7 @@
 
 /// \file Numbers in the bytes of snapshots and corpora, and the checksums of snapshots.
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Returns the number stored at `from`, lowest byte first, on every machine. The address need not be aligned.
 template <std::integral T>
@@ -79,4 +79,4 @@ struct SnapshotFormat {
   static constexpr std::size_t most_sections = 64;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -24,7 +24,7 @@ extern "C" __declspec(dllimport) unsigned long __stdcall GetLastError();
 #include <unistd.h>
 #endif
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 enum class FileKind : std::uint8_t { missing, regular, other };
 
@@ -164,4 +164,4 @@ struct FileCalls {
   }
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -17,7 +17,7 @@
 #include "reprise/history/detail/segments.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// A fixed number of segments and an index over their n-grams. New text evicts the oldest segments; segments that have
 /// been used stay longer.
@@ -343,4 +343,4 @@ class IndexedSegments {
   std::array<Token, orders[0]> recent_{};  // the last tokens of the run
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -11,7 +11,7 @@
 #include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/detail/prefetch.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Maps n-grams of one length to the slots where they occurred last: a set-associative table of fixed size, like a CPU
 /// cache. A hash selects a set of sixteen entries, the latest first, in one cache line. An entry holds a slot and, in
@@ -102,4 +102,4 @@ class NgramSets {
   int slot_bits_ = 0;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -11,7 +11,7 @@
 #include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 using SequenceTag = std::uint64_t;  ///< see reprise::SequenceTag
 
@@ -215,4 +215,4 @@ inline void halve(std::atomic<std::uint8_t>& count) noexcept {
   count.store(static_cast<std::uint8_t>(count.load(std::memory_order_relaxed) / 2), std::memory_order_relaxed);
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -9,7 +9,7 @@
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Returns how many of `elements` elements to move to larger memory before `batch` tokens are appended: none while more
 /// than room / 32 + `early` + 128 of the room is free, then a share that grows as the free room shrinks. So all have
@@ -76,4 +76,4 @@ class Column {
   Buffer<T> larger_;  // the first elements, while they move
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

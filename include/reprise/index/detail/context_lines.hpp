@@ -15,7 +15,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// A fixed number of lines of eight words, one cache line each. A keyed hash of one or two tokens, the context, selects
 /// a line and a tag. One thread may write while others read: each word is atomic, lines are not. Move-only.
@@ -121,4 +121,4 @@ class ContextLines {
   std::unique_ptr<Line[]> table_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

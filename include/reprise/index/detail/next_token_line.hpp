@@ -16,7 +16,7 @@
 ///
 /// A context has one word for each listed next token. It has no word for its total, because the total is the sum of its
 /// words. Only a context that has lost listed tokens has an `unlisted` word, which keeps the total right.
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// One word of a table of next-token counts, in 64 bits: the tag of a context, a count and a token. Instead of a token,
 /// it can hold the mark `unlisted`. Its count is then the number of occurrences with next tokens that the table does
@@ -199,4 +199,4 @@ constexpr void list_new(std::span<NextTokenWord> words, std::uint16_t tag, Token
   return result;
 }
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -15,7 +15,7 @@
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Compares the n tokens before a position with those before `end`.
 struct SameNgram {
@@ -266,4 +266,4 @@ class NgramChain {
   Column<Position> next_;      // the end of the next occurrence; the last one links to the first
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -10,7 +10,7 @@
 #include "reprise/core/detail/prefetch.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The distinct n-grams of one length, each with the end of its last occurrence. It is a hash table with open
 /// addressing, at most three quarters full.
@@ -213,4 +213,4 @@ class NgramTable {
   bool complete_ = true;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -13,7 +13,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Counts how often each token of a sequence has occurred, and lists the most frequent tokens.
 ///
@@ -234,4 +234,4 @@ class TokenCounts {
   std::size_t looked_at_ = 0;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -6,7 +6,7 @@
 
 #include "reprise/core/token.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// Returns 64 mixed bits: each input bit affects all output bits. The function is reversible (the finaliser of
 /// SplitMix64; Steele, Lea and Flood 2014).
@@ -49,4 +49,4 @@ class CyclicHash {
   std::uint64_t state_ = 0;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -14,7 +14,7 @@
 #include "reprise/loop/round.hpp"
 #include "reprise/stats/statistics.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// One sequence whose engine reports nothing except token ids: a session, and the pass that was planned last. Follower
 /// states how ids are read; BatchFollower has one such sequence for each slot.
@@ -152,4 +152,4 @@ class FollowedSequence {
   std::int64_t doubted_ = 0;  // the loss of passes that seem not to have run
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -21,7 +21,7 @@
 #include "reprise/loop/detail/sequence.hpp"
 #include "reprise/loop/round.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// One round of a session, from the draft to the commit. The session calls, in this order: open, propose, fit, plan,
 /// resolve, commit. A call that takes a ticket needs the newest one. Functions that return a Result refuse calls out of
@@ -399,4 +399,4 @@ class OpenRound {
   Buffer<Outcome::RankedToken> top_k_;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -19,7 +19,7 @@
 #include "reprise/loop/detail/sequence.hpp"
 #include "reprise/loop/round.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// True if pad rows may fill a pass up to an allowed width.
 [[nodiscard]] inline bool pads(const Capabilities& can) noexcept {
@@ -200,4 +200,4 @@ struct PathPicks {
   Token operator[](std::size_t) noexcept { return tokens[read++]; }
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail

@@ -14,7 +14,7 @@
 #include "reprise/loop/round.hpp"
 #include "reprise/stats/statistics.hpp"
 
-namespace reprise::inline v0::detail {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// The committed state of a session: tokens, the number of tokens in the engine's cache, the start of the output,
 /// finish reason and statistics. It knows nothing of drafts. Refused calls change nothing.
@@ -233,4 +233,4 @@ class Sequence {
   FinishReason finish_ = FinishReason::none;
 };
 
-}  // namespace reprise::detail
+}}}  // namespace reprise::detail
