@@ -441,26 +441,6 @@ TEST(CostControl, LosesLittleMoreThanItsGuaranteeWithALearnedCurveAfterAWarmUp) 
   RecordProperty("most_lost_in_a_window", std::to_string(worst));
 }
 
-TEST(CostControl, TriesLengthsAlsoWhileAskingForDraftsDoesNotPay) {
-  const std::vector<DraftNode> draft = chain({0.9, 0.9, 0.9});
-  for (std::size_t phase = 0; phase < 8; ++phase) {
-    CostControl control({.drafting = to_cost(0.5), .calibrated = true});
-    std::size_t trials = 0;
-    for (std::size_t pass = 0; pass < 3000; ++pass) {
-      const PassLimits room{.plain = {1, 1, pass}};
-      const bool due = control.learned().may_try();
-      const bool asks = pass >= phase && control.budget({}, room).max_nodes > 0;
-      EXPECT_TRUE(asks || !due || pass < phase) << phase;
-      const DraftChoice choice = asks ? control.choose(view(draft), all_of(draft), room) : DraftChoice();
-      trials += pass > 1000 && choice.nodes > 0 ? 1 : 0;
-      PassReport report{.plain = room.plain, .sent = {1, 1 + choice.nodes, pass}, .committed = 1};
-      report.time = std::chrono::nanoseconds(10'000'000 * static_cast<std::int64_t>(1 + choice.nodes));
-      control.learn({}, report);
-    }
-    EXPECT_GT(trials, 0U) << phase;
-  }
-}
-
 TEST(CostControl, SendsAuxiliaryNodesForTheirWorthAlsoIfTheyFormAChain) {
   std::vector<DraftNode> draft;
   for (int i = 0; i < 10; ++i)
@@ -497,29 +477,6 @@ TEST(CostControl, LearnsNothingFromPassesOfSeveralSequences) {
   const PassShape plain{4, 4, 0};
   for (int i = 0; i < 10; ++i) control.learn({}, {plain, plain, 1, std::chrono::nanoseconds(1'000'000)});
   EXPECT_EQ(control.learned().passes(), 0U);
-}
-
-TEST(CostControl, RestsWhenBeingAskedCostsMoreThanItSaves) {
-  CostControl control({.curve = CostCurve::linear(0.1), .drafting = to_cost(0.2), .calibrated = true});
-  const std::vector<DraftNode> bad = chain({0.3});
-  const auto cost = [](std::size_t rows) { return 0.9 + 0.1 * static_cast<double>(rows); };
-  Simulated simulated;
-  std::size_t asked = 0;
-  for (int i = 0; i < 1000; ++i) {
-    const bool asks = control.budget({}, {}).max_nodes > 0;
-    asked += asks ? 1 : 0;
-    run_pass(control, asks ? view(bad) : DraftView(), 0, {}, cost, simulated);
-  }
-  EXPECT_LT(asked, 150U);
-  EXPECT_GT(asked, 50U);
-  const std::vector<DraftNode> good = chain({0.95, 0.95, 0.95, 0.95});
-  asked = 0;
-  for (int i = 0; i < 1000; ++i) {
-    const bool asks = control.budget({}, {}).max_nodes > 0;
-    asked += asks ? 1 : 0;
-    run_pass(control, asks ? view(good) : DraftView(), 4, {}, cost, simulated);
-  }
-  EXPECT_GT(asked, 800U);
 }
 
 TEST(CostControl, ChoosesTheSameEverywhere) {

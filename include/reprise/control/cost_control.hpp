@@ -32,7 +32,6 @@ struct CostOptions {
   /// default curve applies until the first measured time.
   CostPrior prior = {};
   Cost rollback = 0;  ///< extra cost of a pass whose draft is not accepted in full, in plain passes (see to_cost())
-  Cost drafting = 0;  ///< cost of asking the strategy for a draft, in plain passes
   /// Upper bound on the drafted rows of a pass. Values above CostControl::most_nodes count as most_nodes. By default,
   /// the control has no bound of its own; a round without one has that of usual_draft_nodes.
   std::size_t max_nodes = unlimited;
@@ -47,15 +46,14 @@ struct CostOptions {
 /// Sends the part of a draft that is worth its cost (draft_length.hpp), within the loss bound of loss_budget.hpp. It
 /// reports these reasons for not sending a whole draft:
 ///
-///  * Cut::throttled: the loss budget set the limit, a plain pass must be timed, or the strategy is not asked for a
-///    draft in this round.
+///  * Cut::throttled: the loss budget set the limit, or a plain pass must be timed.
 ///  * Cut::unlikely: more nodes would not be worth their cost.
 ///  * Cut::width: more nodes would be worth their cost if other widths were allowed.
 ///  * Cut::budget: max_nodes set the limit, or the costs of longer drafts are neither measured nor assumed yet.
 ///
-/// begin() resets everything learned about the sequence: throughput, calibration of claims, and whether asking for
-/// drafts pays. It keeps the learned pass costs, because they are a property of the engine. A new CostControl starts
-/// from CostOptions::prior. begin() does not refill the loss budget: passes do.
+/// begin() resets everything learned about the sequence: throughput and calibration of claims. It keeps the learned
+/// pass costs, because they are a property of the engine. A new CostControl starts from CostOptions::prior. begin()
+/// does not refill the loss budget: passes do.
 ///
 /// A loss budget of the control's own starts with an allowance of the whole burst, or of half a plain pass for an
 /// uncalibrated strategy. choose() reserves the worst loss of the chosen pass until learn(), cancel() or the next
@@ -111,8 +109,6 @@ class CostControl {
     losses_.close();
     instead_.reset();
     claims_ = {};
-    gain_ = detail::rate_one;
-    rest_ = 0;
   }
   /// Gives back the reservation of choose(), because the chosen pass will not run.
   void cancel() noexcept {
@@ -138,7 +134,7 @@ class CostControl {
 
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const noexcept {
     DraftBudget narrowed = asked;
-    narrowed.max_nodes = rests() ? 0 : std::min(asked.max_nodes, options_.max_nodes);
+    narrowed.max_nodes = std::min(asked.max_nodes, options_.max_nodes);
     Cost step = 0;  // stays 0 with widths: a row up to the next width is paid for anyway and may carry an unlikely node
     if (room.widths.empty() && options_.calibrated)
       with_policy([&](const auto& policy) {
@@ -155,7 +151,6 @@ class CostControl {
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
                                    const PassLimits& room) noexcept {
     cancel();
-    if (rests()) return {0, 0, Cut::throttled};
     if (sendable.empty()) return {};
     nodes_ = nodes_of(room.asked);
     return with_policy([&](const auto& policy) { return choose_by(policy, draft, sendable, room); });
@@ -193,8 +188,6 @@ class CostControl {
   }
 
  private:
-  /// Returns true if the next round does not ask the strategy for a draft. A trial that is due needs one.
-  [[nodiscard]] bool rests() const noexcept { return rest_ > 0 && (options_.curve || !learned_.may_try()); }
   /// Returns the control's own budget. With an uncalibrated strategy, the initial allowance is half a plain pass,
   /// because sessions can be short.
   static LossBudget first_budget(const CostOptions& options) noexcept {
@@ -334,12 +327,10 @@ class CostControl {
     detail::CostTable scratch;  // NOLINT(*-member-init)
     const detail::CostTable& known = costs_at(policy, report.plain, nodes_, scratch);
     const std::size_t drafted = report.sent.rows - std::min(report.sent.rows, report.plain.rows);
-    const Cost plain = known.costs[0];
     const Cost rollback = outcome.accepted.size() < drafted ? options_.rollback : 0;
     Cost sent = drafted < known.size ? known.costs[drafted] : policy.cost(report.sent);
     sent = saturated_cost(std::int64_t{sent} + rollback);
-    throughput_.add(report.committed, std::int64_t{sent} + (rest_ > 0 ? 0 : options_.drafting));
-    if (options_.drafting != 0) weigh_drafting(std::int64_t{sent} - plain, report.committed);
+    throughput_.add(report.committed, sent);
     settle(policy, known, rollback, drafted, report);
   }
   /// Charges the loss of a pass at the exact context. A pass without a draft loses nothing. After a trial, charges only
@@ -367,29 +358,16 @@ class CostControl {
     instead_.reset();
     losses_.settle(loss, replay, report.last);
   }
-  /// Decides whether the next round asks the strategy for a draft. While asking costs more than the drafts save, only
-  /// one round in 16 asks.
-  void weigh_drafting(std::int64_t more, std::size_t committed) noexcept {
-    constexpr std::int64_t rounds = 16;
-    if (rest_ > 0) {
-      --rest_;
-      return;
-    }
-    gain_ += (LossBudget::saved(committed) - more - options_.drafting - gain_) / rounds;
-    if (gain_ < 0) rest_ = rounds - 1;
-  }
 
   CostOptions options_;
   detail::Throughput throughput_;
   detail::LossAccount losses_;
   detail::ClaimCalibrator claims_;
   LearnedCurve learned_{options_.prior};
-  std::int64_t gain_ = detail::rate_one;  // mean gain of the rounds that asked the strategy, in plain passes
-  std::optional<std::size_t> instead_;    // in a trial: the number of drafted rows that would have been sent otherwise
-  std::uint32_t rest_ = 0;                // number of coming rounds that do not ask the strategy
-  bool bounded_ = false;                  // CostOptions::max_nodes is given
-  std::size_t nodes_ = 0;                 // upper bound on the drafted rows of the last choice
-  detail::CostTable costs_{};             // costs of the expected next pass
+  std::optional<std::size_t> instead_;  // in a trial: the number of drafted rows that would have been sent otherwise
+  bool bounded_ = false;                // CostOptions::max_nodes is given
+  std::size_t nodes_ = 0;               // upper bound on the drafted rows of the last choice
+  detail::CostTable costs_{};           // costs of the expected next pass
 };
 static_assert(DraftControl<CostControl>);
 

@@ -376,7 +376,7 @@ class Session {
   /// Returns the counts since begin() or the last append(); rebase() does not reset them.
   [[nodiscard]] const Statistics& statistics() const noexcept REPRISE_LIFETIMEBOUND { return sequence_.statistics(); }
   /// Adds time that the caller has spent on drafting, for statistics only; to get the mean per round, call it once in
-  /// each round. For a drafting cost that control takes into account, see CostOptions::drafting.
+  /// each round.
   void add_drafting_time(std::chrono::nanoseconds time) noexcept { sequence_.statistics().drafting_time.add(time); }
   [[nodiscard]] Strategy& strategy() noexcept REPRISE_LIFETIMEBOUND { return strategy_; }
   [[nodiscard]] const Strategy& strategy() const noexcept REPRISE_LIFETIMEBOUND { return strategy_; }
