@@ -158,6 +158,13 @@ if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.9)
   set_tests_properties(llama_server.scripts PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 TIMEOUT 300)
 endif()
 
+# The measurement of compile times; its files are compiled by the target reprise-bench-compile.
+if(Python3_Interpreter_FOUND)
+  add_test(NAME compile.bad_input COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/compile/compile.py
+                                          --compiler nowhere++)
+  set_tests_properties(compile.bad_input PROPERTIES PASS_REGULAR_EXPRESSION "nowhere[+][+] is not found: install it")
+endif()
+
 # Scripts that write traces, and what they write in the replay.
 if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.10)
   add_test(

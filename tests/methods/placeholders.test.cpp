@@ -25,7 +25,7 @@
 #include "reprise_methods/token_table_drafter.hpp"
 #include "reprise_testing/random.hpp"
 
-namespace reprise::testing::extras_placeholders_test {
+namespace reprise::testing::placeholders_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -215,4 +215,4 @@ TEST(Placeholders, StayOutsideAfterTruncateAndRebase) {
 }
 
 }  // namespace
-}  // namespace reprise::testing::extras_placeholders_test
+}  // namespace reprise::testing::placeholders_test

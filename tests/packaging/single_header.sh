@@ -57,7 +57,7 @@ if [ -e /usr/include/gmock/gmock.h ]; then
   # CMake reads the version from this header.
   sed -n 's,^.*version_string = ,// &,p' include/reprise/core/token.hpp >>"$tree/include/reprise/core/token.hpp"
   # A program for each layer, except those of the project itself and of random worlds.
-  programs=(reprise-{core,engine,stats,index,evidence,history,corpus,draft,control,loop,batch,extras,testing,speculator}-tests)
+  programs=(reprise-{core,engine,stats,index,evidence,history,corpus,draft,control,loop,batch,methods,testing,speculator}-tests)
   begun=$SECONDS
   (cd "$tree" && cmake --preset test "${off[@]}" && cmake --build --preset test -j "$jobs" --target "${programs[@]}") >"$work/tree.log" 2>&1 ||
     { tail -n 40 "$work/tree.log"; exit 1; }

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every file of an engine includes anyway: the measure of the others.
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
