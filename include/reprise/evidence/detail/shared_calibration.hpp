@@ -33,10 +33,9 @@ class SharedCalibration {
     if (shared_ != nullptr && shared_->copies.fetch_sub(1, std::memory_order_acq_rel) == 1) delete shared_;
   }
 
-  /// Returns the state, which lives as long as this copy.
-  [[nodiscard]] const CalibrationState& state() const noexcept {
-    static constexpr CalibrationState built_in;
-    return shared_ == nullptr ? built_in : shared_->state;
+  /// Returns a copy of the state. A reference to the built-in one would put 10 KB of zeros into each program.
+  [[nodiscard]] CalibrationState state() const noexcept {
+    return shared_ == nullptr ? CalibrationState() : shared_->state;
   }
 
  private:
