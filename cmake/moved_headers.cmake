@@ -7,7 +7,11 @@ set(reprise_moved_headers ${PROJECT_BINARY_DIR}/moved_headers)
 file(STRINGS cmake/moved_headers.txt reprise_moves)
 foreach(move IN LISTS reprise_moves)
   string(REGEX MATCH "^(.+) (.+)$" move "${move}")
-  file(CONFIGURE OUTPUT ${reprise_moved_headers}/${CMAKE_MATCH_1} CONTENT "#error \"${CMAKE_MATCH_1} is now ${CMAKE_MATCH_2}\"\n")
+  set(error "${CMAKE_MATCH_1} is now ${CMAKE_MATCH_2}")
+  if(CMAKE_MATCH_2 STREQUAL "private")
+    string(APPEND error ": docs/migrating.md says what to use")
+  endif()
+  file(CONFIGURE OUTPUT ${reprise_moved_headers}/${CMAKE_MATCH_1} CONTENT "#error \"${error}\"\n")
 endforeach()
 
 # Adds them to a target, after its own folder.

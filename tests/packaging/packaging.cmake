@@ -26,6 +26,14 @@ add_test(
     -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/dependencies -P ${CMAKE_CURRENT_SOURCE_DIR}/packaging/dependencies.cmake
 )
 
+# The core with some of its parts, installed, and the old names of headers.
+add_test(
+  NAME packaging.parts
+  COMMAND
+    ${CMAKE_COMMAND} -DREPRISE_SOURCE=${PROJECT_SOURCE_DIR} -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/parts
+    -DCOMPILER=${CMAKE_CXX_COMPILER} -P ${CMAKE_CURRENT_SOURCE_DIR}/packaging/parts.cmake
+)
+
 # Projects that use the library, installed and from its sources.
 foreach(from IN ITEMS package subdirectory fetch)
   add_test(
