@@ -165,7 +165,7 @@ if(Python3_Interpreter_FOUND)
   set_tests_properties(compile.bad_input PROPERTIES PASS_REGULAR_EXPRESSION "nowhere[+][+] is not found: install it")
 endif()
 
-# Scripts that write traces, and what they write in the replay.
+# Scripts that write traces, and a replay of their traces.
 if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.10)
   add_test(
     NAME replay.scripts COMMAND ${Python3_EXECUTABLE} -m unittest discover -s ${CMAKE_CURRENT_SOURCE_DIR}/replay

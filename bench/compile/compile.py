@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what reprise costs a compiler: processor time and bytes of code of five files.
+"""Measures the cost of reprise for a compiler: processor time and bytes of code of five files.
 
     python3 bench/compile/compile.py
 

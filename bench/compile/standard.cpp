@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file of an engine includes anyway: the measure of the others.
+// Headers that every file of an engine includes anyway: the measure of the others.
 #include <algorithm>
 #include <span>
 #include <string>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a trace of short answers that repeat almost nothing: what a new session may lose by its first guesses.
+"""Writes a trace of short answers that repeat almost nothing, so that a new session can lose by its first guesses.
 
     python3 bench/replay/short_answers.py > short.jsonl
     reprise-replay --cost linear:0.02 --shape chain short.jsonl

@@ -71,7 +71,7 @@ std::size_t commit(Session<S, Control>& session, const Pass& pass, TokenSpan com
   return committed;
 }
 
-/// What sessions leave to later ones. The memory is small, so that text is evicted.
+/// The memory that sessions leave to later ones. It is small, so that text is evicted.
 struct Past {
   HistoryStore store = HistoryStore::make({.max_bytes = 1 << 16}).value();
   NextTokenCounts counts = NextTokenCounts::make({.max_bytes = 1 << 16}).value();

@@ -124,7 +124,7 @@ TEST(Layers, AnUpwardIncludeWouldBeFound) {
   EXPECT_TRUE(may_include("draft", "index"));
 }
 
-/// A change of the core must not build the parts, and a part that is not wanted must not be missed.
+/// The core is built and tested without the parts, except for the testing kit.
 TEST(Layers, NoTestOfTheCoreUsesAPartButTheTestingKit) {
   std::size_t count = 0;
   for (const auto& [layer, below] : layers()) {

@@ -83,17 +83,12 @@ TEST(PublicFace, TypesAreFoundByTheirCapitals) {
 
 TEST(PublicFace, IsSeenAtAGlance) {
   const auto counted = [](std::string_view folder) {
-    std::size_t count = 0;
-    for (const auto& entry : fs::recursive_directory_iterator(root() / "include"))
-      if (entry.is_regular_file() && Names{".hpp", ".h"}.contains(entry.path().extension().string())) {
-        const std::string name = fs::relative(entry.path(), root() / "include").generic_string();
-        if (name.starts_with(folder) && !is_detail(name)) ++count;
-      }
-    return count;
+    return std::count_if(headers().begin(), headers().end(),
+                         [&](const Header& header) { return header.name.starts_with(folder) && !header.detail; });
   };
-  EXPECT_LE(counted("reprise/"), 46U) << "a newcomer has to see the public headers of the core at a glance";
-  EXPECT_LE(counted("reprise"), 70U) << "with the parts beside it";
-  EXPECT_GE(counted("reprise/"), 30U);
+  EXPECT_LE(counted("reprise/"), 46) << "a newcomer has to see the public headers of the core at a glance";
+  EXPECT_LE(counted("reprise") + 1, 70) << "with the parts beside it, and reprise.h, which is no .hpp";
+  EXPECT_GE(counted("reprise/"), 30);
 }
 
 TEST(PublicFace, NamesNothingOfTheBackRoomsInItsSignatures) {

@@ -13,8 +13,8 @@ namespace reprise { inline namespace v0 { namespace detail {
 /// a new-expression with std::nothrow, it does not throw if the bytes of the array cannot be counted.
 template <class T>
 [[nodiscard]] std::unique_ptr<T[]> new_array(std::size_t size) noexcept(std::is_nothrow_default_constructible_v<T>) {
-  constexpr std::size_t count_of_compiler = 64;  // more than the bytes in which it keeps the number of objects
-  constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() - count_of_compiler;
+  constexpr std::size_t spare = 64;  // for the number of objects, which compilers keep beside some arrays
+  constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() - spare;
   return std::unique_ptr<T[]>(size > most / sizeof(T) ? nullptr : new (std::nothrow) T[size]);
 }
 
