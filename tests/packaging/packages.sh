@@ -80,7 +80,7 @@ if has python python3 g++; then
     python/builder/bin/python -m build --outdir python "$tree" >>python.log 2>&1 || { tail -n 40 python.log; exit 1; }
     sdist=$(ls python/reprise_decoding-*.tar.gz)
     headers='include/reprise(_[a-z]+)?/.*\.(hpp|h|cpp)'
-    package='examples/python/(CMakeLists\.txt|README\.md|reprise/(\w+\.py|py\.typed))'
+    package='examples/python/(CMakeLists\.txt|README\.md|reprise_decoding/(\w+\.py|py\.typed))'
     build='CMakeLists\.txt|LICENSE|PKG-INFO|pyproject\.toml|cmake/(c_interface\.(cmake|map)|dependencies\.cmake|moved_headers\.(cmake|txt))'
     if tar -tzf "$sdist" | cut -d / -f 2- | grep -vxE "$build|$package|$headers"; then
       echo "python: the sdist has these files, but does not need them" >&2
@@ -88,8 +88,8 @@ if has python python3 g++; then
     fi
     version=$(sed -n 's/.*version_string = "\(.*\)";/\1/p' "$tree/include/reprise/core/token.hpp")
     python3 -m zipfile -e python/reprise_decoding-"$version"-py3-none-*.whl python/wheel
-    diff <(cd "$tree/examples/python/reprise" && printf '%s\n' * lib | sort) <(cd python/wheel/reprise && printf '%s\n' * | sort)
-    test -e python/wheel/reprise/lib/libreprise-c.so
+    diff <(cd "$tree/examples/python/reprise_decoding" && printf '%s\n' * lib | sort) <(cd python/wheel/reprise_decoding && printf '%s\n' * | sort)
+    test -e python/wheel/reprise_decoding/lib/libreprise-c.so
     cmp "$tree/LICENSE" "python/wheel/reprise_decoding-$version.dist-info/licenses/LICENSE"
     if grep -rl -e "$work" -e "${TMPDIR:-/tmp}/" python/wheel; then
       echo "python: these files of the wheel name a folder of this machine" >&2
@@ -106,7 +106,7 @@ if has python python3 g++; then
     (
       cd /
       unset PYTHONPATH REPRISE_LIBRARY
-      "$work/python/empty/bin/python" -c 'import reprise as r
+      "$work/python/empty/bin/python" -c 'import reprise_decoding as r
 print(r.__file__, "drafts", r.Drafter(cost=r.CostCurve.linear(0.02)).draft([1, 2, 3, 4] * 3))'
       "$work/python/empty/bin/python" -m unittest discover -s "$tree/examples/python/tests"
     ) 2>&1 | tee python/tests.log | tail -n 4

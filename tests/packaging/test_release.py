@@ -15,7 +15,7 @@ FILES = (
     "cmake/packaging/public_surface.py",
     "cmake/packaging/vcpkg/reprise/vcpkg.json",
     "docs/reference.md",
-    "examples/python/reprise/_library.py",
+    "examples/python/reprise_decoding/_library.py",
     "include/reprise/core/token.hpp",
     "tests/c/abi.txt",
 )
@@ -62,7 +62,7 @@ class Release(unittest.TestCase):
                    "".join(f"inline constexpr int version_{part} = {number};\n"
                            for part, number in zip(("major", "minor", "patch"), numbers))
                    + f'inline constexpr std::string_view version_string = "{version}";\n')
-        self.write("examples/python/reprise/_library.py", f'VERSION = "{version}"\n')
+        self.write("examples/python/reprise_decoding/_library.py", f'VERSION = "{version}"\n')
         self.write("cmake/packaging/vcpkg/reprise/vcpkg.json",
                    f'{{\n  "name": "reprise",\n  "version": "{version}",\n  "license": "Apache-2.0"\n}}\n')
 
@@ -117,7 +117,7 @@ class Release(unittest.TestCase):
         self.assertIn("Usage: .ci/release", output)
 
     def test_all_faults_are_listed_at_once(self):
-        self.replace("examples/python/reprise/_library.py", "9.3.0", "9.2.9")
+        self.replace("examples/python/reprise_decoding/_library.py", "9.3.0", "9.2.9")
         self.replace("include/reprise/core/token.hpp", "version_patch = 0", "version_patch = 1")
         self.replace("cmake/packaging/vcpkg/reprise/vcpkg.json", "9.3.0", "9.2.8")
         self.write("CHANGELOG.md", CHANGELOG.replace("2031-02-03", "unreleased"))

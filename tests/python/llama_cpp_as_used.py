@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llama_cpp import Llama, LlamaGrammar, LlamaRAMCache, LogitsProcessorList, MinTokensLogitsProcessor
-from reprise.llama_cpp import DraftModel, enable, without_drafts
+from reprise_decoding.llama_cpp import DraftModel, enable, without_drafts
 
 LIST = "Repeat this list twice: red apple, green pear, blue plum, red cherry, green grape, blue berry."
 SCHEMA = {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Asks `python -m llama_cpp.server` and `python -m reprise.llama_cpp` the same, greedily: all answers must be the same.
+"""Asks `python -m llama_cpp.server` and `python -m reprise_decoding.llama_cpp` the same, and compares the answers.
 
     llama_cpp_server.py MODEL      a GGUF file in float32; needs "llama-cpp-python[server]"
 """
@@ -74,7 +74,7 @@ def answers(module: str, model: str) -> tuple[dict[str, str], str]:
 
 def main() -> int:
     plain, _ = answers("llama_cpp.server", sys.argv[1])
-    drafted, written = answers("reprise.llama_cpp", sys.argv[1])
+    drafted, written = answers("reprise_decoding.llama_cpp", sys.argv[1])
     failed = False
     for name, text in plain.items():
         same = text == drafted[name]

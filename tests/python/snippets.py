@@ -38,7 +38,7 @@ def snippets(engine: str) -> list[tuple[str, str]]:
     for page in PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
         for match in re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S):
-            if f"reprise.{MODULES[engine]}" in match[1] and match[1] not in (known for _, known in found):
+            if f"reprise_decoding.{MODULES[engine]}" in match[1] and match[1] not in (known for _, known in found):
                 found.append((f"{page}:{text.count(chr(10), 0, match.start()) + 1}", match[1]))
     return found
 

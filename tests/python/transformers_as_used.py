@@ -26,7 +26,7 @@ from typing import Any  # noqa: E402
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from reprise.transformers import disable, enable  # noqa: E402
+from reprise_decoding.transformers import disable, enable  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, TextIteratorStreamer, pipeline  # noqa: E402
 from transformers.generation.streamers import BaseStreamer  # noqa: E402
 

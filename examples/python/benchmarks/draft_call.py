@@ -13,7 +13,7 @@ import argparse
 import time
 
 import numpy as np
-import reprise
+import reprise_decoding
 
 
 def measure(length: int, calls: int, dtype: type) -> tuple[float, float, float]:
@@ -21,7 +21,7 @@ def measure(length: int, calls: int, dtype: type) -> tuple[float, float, float]:
     words = np.random.default_rng(1).integers(0, 30000, size=(40, 25))
     order = np.random.default_rng(2).integers(0, len(words), size=(length + 17 * calls) // 25 + 2)
     text = words[order].reshape(-1).astype(dtype)
-    drafter = reprise.Drafter(cost=reprise.CostCurve.linear(0.02))
+    drafter = reprise_decoding.Drafter(cost=reprise_decoding.CostCurve.linear(0.02))
     times, drafted, end = [], 0, length
     for _ in range(calls):
         ids = text[:end]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures reprise.vllm.Proposer: the time of a row, by the number of rows and the length of their texts.
+"""Measures reprise_decoding.vllm.Proposer: the time of a row, by the number of rows and the length of their texts.
 
 The calls alternate with those of BatchDrafter.draft(), with all ids and with new ids alone (`after`). All three plan
 the same drafts. The proposer has to compare each text with that of a slot, because vLLM passes no request ids. So does the
@@ -17,13 +17,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import reprise
-import reprise.vllm
+import reprise_decoding
+import reprise_decoding.vllm
 
 COST = 0.02
 
 
-class Proposer(reprise.vllm.Proposer):
+class Proposer(reprise_decoding.vllm.Proposer):
     options = {"cost": COST}
 
 
@@ -42,7 +42,7 @@ def measure(rows: int, length: int, calls: int) -> list[float]:
     order = np.random.default_rng(2).integers(0, len(words), size=(rows, longest // 25 + 1))
     table = words[order].reshape(rows, -1).astype(np.int32)
     proposer = Proposer(config(rows, longest + 1))
-    batches = [reprise.BatchDrafter(rows, cost=COST, max_draft=16) for _ in range(2)]
+    batches = [reprise_decoding.BatchDrafter(rows, cost=COST, max_draft=16) for _ in range(2)]
     ends, before = np.full(rows, length), np.full(rows, length - 1)
     known: dict[int, int] = {}
     times: list[list[int]] = [[], [], []]

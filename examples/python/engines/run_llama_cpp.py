@@ -13,7 +13,7 @@ from engine import TOOL_CALL, Engine, Output, ended, timed
 from llama_cpp import Llama, LlamaGrammar
 from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 from prompts import prompts, text
-from reprise.llama_cpp import DraftModel, enable
+from reprise_decoding.llama_cpp import DraftModel, enable
 
 ORDER = {
     "type": "object",

@@ -15,8 +15,8 @@ from mlx_lm import load
 from mlx_lm.generate import generate_step as plain_step
 from mlx_lm.models.cache import make_prompt_cache, trim_prompt_cache
 from mlx_lm.sample_utils import make_sampler
-from reprise import Session
-from reprise.mlx_lm import generate_step
+from reprise_decoding import Session
+from reprise_decoding.mlx_lm import generate_step
 
 
 class MlxLm(Engine):

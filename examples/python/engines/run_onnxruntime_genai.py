@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import onnxruntime_genai as og
 from engine import Engine, Output, timed
-from reprise import Session
-from reprise.onnxruntime_genai import generate
+from reprise_decoding import Session
+from reprise_decoding.onnxruntime_genai import generate
 
 ROOM = 512  # tokens after the prompt
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import transformers
 from engine import Engine, Output, timed
-from reprise.transformers import disable, enable
+from reprise_decoding.transformers import disable, enable
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 transformers.logging.set_verbosity_error()

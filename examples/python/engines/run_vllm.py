@@ -22,7 +22,7 @@ TOKENS = 16
 WAYS: dict[str, dict[str, Any] | None] = {
     "plain": None,
     "lookup": {"method": "ngram", "num_speculative_tokens": 5},
-    "reprise": {"method": "custom_class", "model": "reprise.vllm.Proposer", "num_speculative_tokens": TOKENS},
+    "reprise": {"method": "custom_class", "model": "reprise_decoding.vllm.Proposer", "num_speculative_tokens": TOKENS},
     "sweep": {"method": "custom_class", "model": "run_vllm.Fixed", "num_speculative_tokens": max(SWEEP) - 1},
 }
 
@@ -141,10 +141,10 @@ def work() -> None:
     GPUModelRunner.execute_model = counted
     _repair_sampling()
     if way == "reprise":
-        import reprise.vllm
+        import reprise_decoding.vllm
 
         if clock == "processor":
-            reprise.vllm.Proposer.options = {"clock": time.process_time_ns}
+            reprise_decoding.vllm.Proposer.options = {"clock": time.process_time_ns}
     speculation = {"speculative_config": WAYS[way]} if WAYS[way] else {}
     llm = LLM(
         folder, dtype="float32", max_model_len=1024, enforce_eager=True, max_num_seqs=4, disable_log_stats=True,

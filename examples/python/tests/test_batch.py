@@ -5,16 +5,16 @@ import unittest
 import weakref
 
 import numpy as np
-import reprise
+import reprise_decoding
 from support import next_token, plain, prompt
 
-CHEAP = reprise.CostCurve.linear(0.01)
+CHEAP = reprise_decoding.CostCurve.linear(0.01)
 REPEATED = [1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3]
 
 
 class Batches(unittest.TestCase):
     def test_each_slot_has_its_own_draft(self) -> None:
-        batch = reprise.BatchDrafter(3, cost=CHEAP)
+        batch = reprise_decoding.BatchDrafter(3, cost=CHEAP)
         other = [token + 100 for token in REPEATED]
         drafts = batch.draft({2: np.array(REPEATED, np.int32), 0: other}, most={2: 5, 0: 2})
         self.assertEqual({slot: draft.tolist() for slot, draft in drafts.items()}, {2: [4, 5, 6, 7, 8], 0: [104, 105]})
@@ -26,7 +26,7 @@ class Batches(unittest.TestCase):
         self.assertEqual(batch.draft({1: REPEATED}, most=0)[1].size, 0)
 
     def test_requests_that_begin_end_and_move(self) -> None:
-        batch = reprise.BatchDrafter(4, cost=CHEAP)
+        batch = reprise_decoding.BatchDrafter(4, cost=CHEAP)
         waiting = [prompt(seed, 40 + seed) for seed in range(1, 9)]
         running: dict[int, tuple[list[int], list[int]]] = {}  # prompt and text, by slot
         passes = 0
@@ -56,7 +56,7 @@ class Batches(unittest.TestCase):
     def test_slots_that_take_turns_draft_as_much_as_all_in_each_call(self) -> None:
         passes = {}
         for groups, repeats in ((1, 1), (2, 1), (4, 1), (1, 2)):
-            batch = reprise.BatchDrafter(8, cost=0.02)
+            batch = reprise_decoding.BatchDrafter(8, cost=0.02)
             period = [list(range(100 * slot, 100 * slot + 50)) for slot in range(8)]
             texts = [2 * tokens for tokens in period]
             passes[groups, repeats] = 0
@@ -73,7 +73,7 @@ class Batches(unittest.TestCase):
         self.assertLess(max(passes.values()), 1.05 * passes[1, 1], passes)
 
     def test_ends_placeholders_and_short_passes_of_a_slot(self) -> None:
-        batch = reprise.BatchDrafter(2, cost=CHEAP, vocabulary=70)
+        batch = reprise_decoding.BatchDrafter(2, cost=CHEAP, vocabulary=70)
         batch.stop_at(0, 5)
         drafts = batch.draft({0: REPEATED, 1: REPEATED}, most=5)
         self.assertEqual([drafts[slot].tolist() for slot in (0, 1)], [[4, 5], [4, 5, 6, 7, 8]])
@@ -85,7 +85,7 @@ class Batches(unittest.TestCase):
 
     def test_slots_that_take_turns_learn_costs_as_all_in_each_call(self) -> None:
         def tokens_a_pass(groups: int, asks: int) -> float:
-            batch, now = reprise.BatchDrafter(4), 1
+            batch, now = reprise_decoding.BatchDrafter(4), 1
             texts = {slot: [(at % 50) * 7 + slot for at in range(200)] for slot in range(4)}
             passes, call = 0, 0
             while min(len(text) for text in texts.values()) < 1200:
@@ -109,7 +109,7 @@ class Batches(unittest.TestCase):
     def test_text_of_another_request_is_gone(self) -> None:
         secret = [*REPEATED, *range(500, 520), 1, 2, 3, *range(500, 520)]
         for conversations, seen in ((None, False), ({0: 7}, True)):
-            batch = reprise.BatchDrafter(1, cost=CHEAP)
+            batch = reprise_decoding.BatchDrafter(1, cost=CHEAP)
             batch.draft({0: secret}, conversations=conversations)
             draft = batch.draft({0: [60, 500, 501, 502]}, conversations=conversations)[0].tolist()
             self.assertEqual(503 in draft, seen)
@@ -118,7 +118,7 @@ class Batches(unittest.TestCase):
 
     def test_costs_are_learned_from_planned_passes_and_kept(self) -> None:
         for others in (0, 5):
-            batch = reprise.BatchDrafter(2)
+            batch = reprise_decoding.BatchDrafter(2)
             fresh, text = batch.save_costs("toy"), list(REPEATED)
             for time in range(1, 20):
                 draft = batch.draft({1: text}, now=time * 10**6)[1].tolist()
@@ -127,11 +127,11 @@ class Batches(unittest.TestCase):
                 text = (REPEATED * 9)[: len(text) + len(draft) + 1]
             saved = batch.save_costs("toy")
             self.assertEqual(saved != fresh, others == 0)
-        reprise.Drafter(saved_costs=saved, engine="toy")
-        self.assertEqual(reprise.BatchDrafter(2, saved_costs=saved, engine="toy").save_costs("toy"), saved)
+        reprise_decoding.Drafter(saved_costs=saved, engine="toy")
+        self.assertEqual(reprise_decoding.BatchDrafter(2, saved_costs=saved, engine="toy").save_costs("toy"), saved)
 
     def test_costs_of_several_sequences_are_kept(self) -> None:
-        batch, texts = reprise.BatchDrafter(4), {slot: [slot, *REPEATED] for slot in range(4)}
+        batch, texts = reprise_decoding.BatchDrafter(4), {slot: [slot, *REPEATED] for slot in range(4)}
         fresh = batch.save_costs("toy, 4", 4)
         for time in range(1, 30):
             drafts = batch.draft(texts, now=time * 10**6)
@@ -140,8 +140,8 @@ class Batches(unittest.TestCase):
         saved = batch.save_costs("toy, 4", 4)
         self.assertNotEqual(saved, fresh)
         self.assertEqual(batch.save_costs("toy, 4", 2), fresh)
-        later = reprise.BatchDrafter(4)
-        with self.assertRaisesRegex(reprise.ArgumentError, "^saved: .*another engine"):
+        later = reprise_decoding.BatchDrafter(4)
+        with self.assertRaisesRegex(reprise_decoding.ArgumentError, "^saved: .*another engine"):
             later.load_costs(saved, "toy, 1", 4)
         self.assertEqual(later.save_costs("toy, 4", 4), fresh)
         later.load_costs(saved, "toy, 4", 4)
@@ -149,7 +149,8 @@ class Batches(unittest.TestCase):
         self.assertEqual(later.save_costs("toy, 4"), fresh)
 
     def test_a_slot_drafts_with_the_history_that_it_is_assigned(self) -> None:
-        batch, histories = reprise.BatchDrafter(2, cost=CHEAP), [reprise.History(), reprise.History()]
+        batch = reprise_decoding.BatchDrafter(2, cost=CHEAP)
+        histories = [reprise_decoding.History(), reprise_decoding.History()]
         for tenant, history in enumerate(histories):
             history.add([1, 2, 3, 4, *range(10 + tenant, 90, 10)])
             batch.assign(tenant, history)
@@ -169,7 +170,7 @@ class Batches(unittest.TestCase):
         self.assertEqual([handle() for handle in handles], [None, None])
 
     def test_new_tokens_alone(self) -> None:
-        batch, all_of = reprise.BatchDrafter(2, cost=CHEAP), reprise.BatchDrafter(2, cost=CHEAP)
+        batch, all_of = reprise_decoding.BatchDrafter(2, cost=CHEAP), reprise_decoding.BatchDrafter(2, cost=CHEAP)
         self.assertEqual(batch.known(0, REPEATED), 0)
         batch.draft({0: REPEATED})
         all_of.draft({0: REPEATED})
@@ -199,8 +200,8 @@ class Batches(unittest.TestCase):
 
     def test_likeliest_tokens_of_a_slot(self) -> None:
         for reported in (False, True):
-            batch = reprise.BatchDrafter(1, cost=CHEAP)
-            with self.assertRaisesRegex(reprise.OrderError, "the slot has no pass"):
+            batch = reprise_decoding.BatchDrafter(1, cost=CHEAP)
+            with self.assertRaisesRegex(reprise_decoding.OrderError, "the slot has no pass"):
                 batch.report_top_k(0, 0, [60])
             batch.draft({0: [50, 51, 52]}, most=0)
             if reported:
@@ -209,17 +210,17 @@ class Batches(unittest.TestCase):
             self.assertEqual(61 in batch.draft({0: [50, 51, 52, 60]})[0].tolist(), reported)
 
     def test_a_history_learns_from_a_slot(self) -> None:
-        history = reprise.History()
-        batch = reprise.BatchDrafter(2, history=history)
+        history = reprise_decoding.History()
+        batch = reprise_decoding.BatchDrafter(2, history=history)
         history.learn(batch, slot=1)
-        with self.assertRaisesRegex(reprise.ArgumentError, "no such slot"):
+        with self.assertRaisesRegex(reprise_decoding.ArgumentError, "no such slot"):
             history.learn(batch, slot=2)
 
     def test_refusals(self) -> None:
-        batch = reprise.BatchDrafter(2)
+        batch = reprise_decoding.BatchDrafter(2)
         for slots, kind in ((0, ValueError), (65537, ValueError), (1.5, TypeError)):
             with self.subTest(slots=slots), self.assertRaisesRegex(kind, "^slots: "):
-                reprise.BatchDrafter(slots)  # type: ignore[arg-type]
+                reprise_decoding.BatchDrafter(slots)  # type: ignore[arg-type]
         for arguments, kind, sentence in (
             ({"ids": {2: [1]}}, ValueError, "^slot: must be 1 or less"),
             ({"ids": {-1: [1]}}, ValueError, "^slot: "),
@@ -237,7 +238,7 @@ class Batches(unittest.TestCase):
             lambda: batch.assign(2),
             lambda: batch.report_top_k(2, 0, [1]),
         ):
-            with self.assertRaisesRegex(reprise.ArgumentError, "^slot: "):
+            with self.assertRaisesRegex(reprise_decoding.ArgumentError, "^slot: "):
                 call()
         with self.assertRaisesRegex(TypeError, "^saved: "):
             batch.load_costs("costs", "toy")  # type: ignore[arg-type]
@@ -246,7 +247,7 @@ class Batches(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "^history: "):
             batch.assign(0, CHEAP)  # type: ignore[arg-type]
         batch.close()
-        with self.assertRaisesRegex(reprise.OrderError, "BatchDrafter: it has been closed"):
+        with self.assertRaisesRegex(reprise_decoding.OrderError, "BatchDrafter: it has been closed"):
             batch.ran(1)
 
 

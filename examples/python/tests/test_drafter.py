@@ -7,16 +7,16 @@ import time
 import unittest
 
 import numpy as np
-import reprise
+import reprise_decoding
 from support import next_token, plain, prompt
 
-CHEAP = reprise.CostCurve.linear(0.01)
+CHEAP = reprise_decoding.CostCurve.linear(0.01)
 REPEATED = np.array([1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3], np.int32)
 
 
 class Drafts(unittest.TestCase):
     def test_a_draft_continues_the_text(self) -> None:
-        drafter = reprise.Drafter(cost=CHEAP)
+        drafter = reprise_decoding.Drafter(cost=CHEAP)
         draft = drafter.draft(REPEATED, most=5)
         self.assertEqual(draft.tolist(), [4, 5, 6, 7, 8])
         self.assertEqual(draft.dtype, np.int32)
@@ -27,22 +27,22 @@ class Drafts(unittest.TestCase):
             for most in (1, 32, 33, 64, 300):
                 with self.subTest(max_draft=bound, most=most):
                     wanted = min(most, bound or 64)
-                    self.assertEqual(reprise.Drafter(cost=0, max_draft=bound).draft(text, most).size, wanted)
-                    batch = reprise.BatchDrafter(2, cost=0, max_draft=bound)
+                    self.assertEqual(reprise_decoding.Drafter(cost=0, max_draft=bound).draft(text, most).size, wanted)
+                    batch = reprise_decoding.BatchDrafter(2, cost=0, max_draft=bound)
                     self.assertEqual(batch.draft({1: text}, most)[1].size, wanted)
-                    session = reprise.Session(cost=0, max_draft=bound)
+                    session = reprise_decoding.Session(cost=0, max_draft=bound)
                     session.begin(text)
                     step = session.plan(most)
                     assert step is not None
                     self.assertEqual(step.drafted, wanted)
-        session = reprise.Session(cost=0)
+        session = reprise_decoding.Session(cost=0)
         session.begin(text)
         step = session.plan()
         assert step is not None
         self.assertEqual(step.drafted, 32)
 
     def test_a_draft_is_a_copy(self) -> None:
-        drafter = reprise.Drafter(cost=CHEAP)
+        drafter = reprise_decoding.Drafter(cost=CHEAP)
         ids = REPEATED.copy()
         first = drafter.draft(ids, most=3)
         kept = first.tolist()
@@ -54,7 +54,7 @@ class Drafts(unittest.TestCase):
         self.assertEqual(first.tolist(), [77, *kept[1:]])
 
     def test_any_integers(self) -> None:
-        wanted = reprise.Drafter(cost=CHEAP).draft(REPEATED).tolist()
+        wanted = reprise_decoding.Drafter(cost=CHEAP).draft(REPEATED).tolist()
         self.assertTrue(wanted)
         read_only = REPEATED.copy()
         read_only.flags.writeable = False
@@ -71,10 +71,10 @@ class Drafts(unittest.TestCase):
             gaps,
             memoryview(REPEATED),
         ):
-            self.assertEqual(reprise.Drafter(cost=CHEAP).draft(ids).tolist(), wanted, repr(type(ids)))
+            self.assertEqual(reprise_decoding.Drafter(cost=CHEAP).draft(ids).tolist(), wanted, repr(type(ids)))
 
     def test_new_tokens_alone(self) -> None:
-        drafter, all_of = (reprise.Drafter(cost=CHEAP) for _ in range(2))
+        drafter, all_of = (reprise_decoding.Drafter(cost=CHEAP) for _ in range(2))
         text: list[int] = []
         for fresh in (REPEATED, [4, 5], [], (6,), np.array([], np.int32), np.array([99, 1, 2]), REPEATED[:9]):
             known = len(text)
@@ -97,14 +97,14 @@ class Drafts(unittest.TestCase):
             drafter.draft([9], 7, 3, after=len(text) + 1)
 
     def test_requests_of_one_pass_lose_at_most_ten_plain_passes_in_a_thousand(self) -> None:
-        drafter = reprise.Drafter(cost=reprise.CostCurve.linear(0.3))
+        drafter = reprise_decoding.Drafter(cost=reprise_decoding.CostCurve.linear(0.3))
         # No call shows the result of a pass, so each one counts as lost.
         rows = sum(len(drafter.draft(REPEATED + 100 * (request % 5), most=32)) for request in range(1000))
         self.assertGreater(rows, 0)
         self.assertLessEqual(0.3 * rows, 10)
 
     def test_decoding_with_drafts_gives_the_same_text_in_fewer_passes(self) -> None:
-        drafter = reprise.Drafter(cost=CHEAP)
+        drafter = reprise_decoding.Drafter(cost=CHEAP)
         context, wanted, passes = prompt(3), plain(prompt(3), 200), 0
         while len(context) < 260:
             draft = drafter.draft(np.array(context, np.int32)).tolist()
@@ -124,7 +124,7 @@ class Drafts(unittest.TestCase):
 
     def test_times_are_taken_by_default(self) -> None:
         for now, timed in ((None, True), (0, False)):
-            drafter = reprise.Drafter(cost=CHEAP)
+            drafter = reprise_decoding.Drafter(cost=CHEAP)
             ids = np.arange(100, dtype=np.int32)
             for end in range(90, 95):
                 time.sleep(0.001)
@@ -139,7 +139,7 @@ class Drafts(unittest.TestCase):
             read.append(1_000_000 * (1 + len(read)))
             return read[-1]
 
-        drafter = reprise.Drafter(cost=CHEAP, clock=clock)
+        drafter = reprise_decoding.Drafter(cost=CHEAP, clock=clock)
         ids = np.arange(100, dtype=np.int32)
         for end in range(90, 95):
             drafter.draft(ids[:end], most=0)
@@ -148,40 +148,40 @@ class Drafts(unittest.TestCase):
 
     def test_a_bad_clock_is_refused(self) -> None:
         with self.assertRaisesRegex(TypeError, "^clock: must be a function, but is of the type int"):
-            reprise.Drafter(clock=5)  # type: ignore[arg-type]
+            reprise_decoding.Drafter(clock=5)  # type: ignore[arg-type]
         with self.assertRaisesRegex(TypeError, "^clock: must return an integer of nanoseconds.* not a float"):
-            reprise.Session(clock=time.perf_counter)  # type: ignore[arg-type]
+            reprise_decoding.Session(clock=time.perf_counter)  # type: ignore[arg-type]
         with self.assertRaisesRegex(ValueError, "^clock: must be 0 or more, but is -1"):
-            reprise.Session(clock=lambda: -1)
+            reprise_decoding.Session(clock=lambda: -1)
 
     def test_most(self) -> None:
-        drafter = reprise.Drafter(cost=CHEAP)
+        drafter = reprise_decoding.Drafter(cost=CHEAP)
         self.assertEqual(drafter.draft(REPEATED, most=0).size, 0)
         self.assertEqual(drafter.draft(REPEATED, most=2).size, 2)
         self.assertLessEqual(drafter.draft(REPEATED, most=2**40).size, 64)
 
     def test_the_switch(self) -> None:
-        drafter = reprise.Drafter(cost=CHEAP)
+        drafter = reprise_decoding.Drafter(cost=CHEAP)
         drafter.enabled = False
         self.assertEqual(drafter.draft(REPEATED).size, 0)
         drafter.enabled = True
         self.assertGreater(drafter.draft(np.append(REPEATED, np.int32(4))).size, 0)
 
     def test_nothing_is_drafted_after_an_end(self) -> None:
-        drafter = reprise.Drafter(cost=CHEAP)
+        drafter = reprise_decoding.Drafter(cost=CHEAP)
         for eos, draft in ((5, [4, 5]), ([6, 5], [4, 5]), ([], [4, 5, 6, 7, 8]), (np.array([7]), [4, 5, 6, 7])):
             drafter.stop_at(eos)
             self.assertEqual(drafter.draft(REPEATED, most=5).tolist(), draft)
 
     def test_placeholders_are_not_drafted(self) -> None:
         for placeholder in (-1, -100, 70, 2**31 - 1):
-            drafter = reprise.Drafter(cost=CHEAP, vocabulary=70)
+            drafter = reprise_decoding.Drafter(cost=CHEAP, vocabulary=70)
             images = [*([1, 2] + [placeholder] * 5) * 4, 1, 2]
             for ids in (images, np.array(images), np.array(images, np.int32)):
                 self.assertTrue({1, 2} >= set(drafter.draft(ids).tolist()), repr(ids))
 
     def test_only_the_drafted_tokens_that_have_run_count(self) -> None:
-        drafter = reprise.Drafter(cost=CHEAP)
+        drafter = reprise_decoding.Drafter(cost=CHEAP)
         self.assertEqual(drafter.draft(REPEATED, most=5).tolist(), [4, 5, 6, 7, 8])
         drafter.verified(1)
         drafter.draft([*REPEATED, 4, 5])
@@ -189,7 +189,7 @@ class Drafts(unittest.TestCase):
 
     def test_forget(self) -> None:
         for forget in (False, True):
-            drafter = reprise.Drafter(cost=CHEAP)
+            drafter = reprise_decoding.Drafter(cost=CHEAP)
             drafter.draft(REPEATED, conversation=1)
             if forget:
                 drafter.forget()
@@ -197,14 +197,14 @@ class Drafts(unittest.TestCase):
             self.assertEqual(4 in draft, not forget)
 
     def test_learned_costs_can_be_kept(self) -> None:
-        drafter = reprise.Drafter()
+        drafter = reprise_decoding.Drafter()
         saved = drafter.save_costs("engine, model and machine")
         self.assertIsInstance(saved, bytes)
-        reprise.Drafter(saved_costs=saved, engine="engine, model and machine")
-        with self.assertRaises(reprise.ArgumentError):
-            reprise.Drafter(saved_costs=saved, engine="another engine")
-        with self.assertRaises(reprise.ArgumentError):
-            reprise.Drafter(saved_costs=saved[:-1], engine="engine, model and machine")
+        reprise_decoding.Drafter(saved_costs=saved, engine="engine, model and machine")
+        with self.assertRaises(reprise_decoding.ArgumentError):
+            reprise_decoding.Drafter(saved_costs=saved, engine="another engine")
+        with self.assertRaises(reprise_decoding.ArgumentError):
+            reprise_decoding.Drafter(saved_costs=saved[:-1], engine="engine, model and machine")
 
 
 class Isolation(unittest.TestCase):
@@ -215,7 +215,7 @@ class Isolation(unittest.TestCase):
     FIRST = [*SHARED, 21, 22, 23, *SECRET, 21, 22, 23, *SECRET, 31]
     SECOND = [*SHARED, 41, 42, 21, 22, 23]  # the secret has followed these three tokens
 
-    def drafts(self, drafter: reprise.Drafter, conversation: int | None = None) -> list[list[int]]:
+    def drafts(self, drafter: reprise_decoding.Drafter, conversation: int | None = None) -> list[list[int]]:
         ids, found = list(self.SECOND), []
         for token in [21, 22, 23, 21, 22, 23, 12, 13, 14]:
             found.append(drafter.draft(ids, conversation=conversation).tolist())
@@ -223,10 +223,10 @@ class Isolation(unittest.TestCase):
         return found
 
     def test_the_text_before_never_drafts_for_another(self) -> None:
-        used = reprise.Drafter(cost=CHEAP)
+        used = reprise_decoding.Drafter(cost=CHEAP)
         for end in range(10, len(self.FIRST)):
             used.draft(self.FIRST[:end])
-        after, alone = self.drafts(used), self.drafts(reprise.Drafter(cost=CHEAP))
+        after, alone = self.drafts(used), self.drafts(reprise_decoding.Drafter(cost=CHEAP))
         self.assertTrue(any(alone))
         for one, other in zip(after, alone):
             # How many tokens are drafted may depend on earlier text, but the tokens may not.
@@ -235,11 +235,11 @@ class Isolation(unittest.TestCase):
         self.assertFalse({token for draft in after for token in draft} & set(self.SECRET))
 
     def test_only_a_named_conversation_keeps_its_text(self) -> None:
-        used = reprise.Drafter(cost=CHEAP)
+        used = reprise_decoding.Drafter(cost=CHEAP)
         for end in range(10, len(self.FIRST)):
             used.draft(self.FIRST[:end], conversation=7)
         self.assertTrue({token for draft in self.drafts(used, 7) for token in draft} & set(self.SECRET))
-        other = reprise.Drafter(cost=CHEAP)
+        other = reprise_decoding.Drafter(cost=CHEAP)
         for end in range(10, len(self.FIRST)):
             other.draft(self.FIRST[:end], conversation=7)
         self.assertFalse({token for draft in self.drafts(other, 8) for token in draft} & set(self.SECRET))
@@ -247,7 +247,7 @@ class Isolation(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def setUp(self) -> None:
-        self.drafter = reprise.Drafter(cost=CHEAP)
+        self.drafter = reprise_decoding.Drafter(cost=CHEAP)
 
     def test_ids(self) -> None:
         for bad, kind, sentence in (
@@ -292,11 +292,11 @@ class Refusals(unittest.TestCase):
             ({"max_draft": 300}, ValueError, "max_draft: must be 64 or less"),
             ({"key": -1}, ValueError, "key: "),
             ({"saved_costs": "text"}, TypeError, "saved_costs: must be bytes"),
-            ({"saved_costs": b"no snapshot", "engine": "a"}, reprise.ArgumentError, "saved_costs: "),
+            ({"saved_costs": b"no snapshot", "engine": "a"}, reprise_decoding.ArgumentError, "saved_costs: "),
             ({"engine": 5}, TypeError, "engine: must be a str"),
         ):
             with self.subTest(**arguments), self.assertRaisesRegex(kind, sentence):
-                reprise.Drafter(**arguments)
+                reprise_decoding.Drafter(**arguments)
 
     def test_an_error_changes_nothing(self) -> None:
         wanted = self.drafter.draft(REPEATED).tolist()
@@ -309,7 +309,7 @@ class Refusals(unittest.TestCase):
         self.drafter.close()
         self.drafter.close()
         for call in (lambda: self.drafter.draft(REPEATED), lambda: self.drafter.statistics, self.drafter.forget):
-            with self.assertRaisesRegex(reprise.OrderError, "Drafter: it has been closed"):
+            with self.assertRaisesRegex(reprise_decoding.OrderError, "Drafter: it has been closed"):
                 call()
 
     def test_two_threads_at_once(self) -> None:
@@ -323,7 +323,7 @@ class Refusals(unittest.TestCase):
         entered.wait(10)
         try:
             self.drafter.draft(REPEATED)
-        except reprise.OrderError as refused:
+        except reprise_decoding.OrderError as refused:
             errors.append(str(refused))
         done.set()
         other.join()
@@ -337,7 +337,7 @@ class Costs(unittest.TestCase):
         best = {}
         for length in (1000, 32000):
             ids = np.tile(np.arange(50, dtype=np.int32), length // 50 + 20)
-            drafter, times = reprise.Drafter(cost=CHEAP), []
+            drafter, times = reprise_decoding.Drafter(cost=CHEAP), []
             for end in range(length, length + 300):
                 before = time.perf_counter_ns()
                 drafter.draft(ids[:end])

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import reprise
+import reprise_decoding
 
 TEXT = [1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3]
-CURVE = reprise.CostCurve.linear(0.01)
-COSTS = reprise.Drafter(cost=CURVE).save_costs("toy")
-HISTORY = reprise.History(max_bytes=2**16).save(tokenizer=5)
+CURVE = reprise_decoding.CostCurve.linear(0.01)
+COSTS = reprise_decoding.Drafter(cost=CURVE).save_costs("toy")
+HISTORY = reprise_decoding.History(max_bytes=2**16).save(tokenizer=5)
 
 
 class Objects:
@@ -32,10 +32,10 @@ class Objects:
 
     def __init__(self) -> None:
         clock = {"cost": CURVE, "vocabulary": 100, "clock": lambda: 1}
-        self.drafter = reprise.Drafter(**clock)
-        self.batch = reprise.BatchDrafter(2, **clock)
-        self.history = reprise.History(max_bytes=2**16, vocabulary=100)
-        self.session = reprise.Session(history=self.history, **clock)
+        self.drafter = reprise_decoding.Drafter(**clock)
+        self.batch = reprise_decoding.BatchDrafter(2, **clock)
+        self.history = reprise_decoding.History(max_bytes=2**16, vocabulary=100)
+        self.session = reprise_decoding.Session(history=self.history, **clock)
         self.drafter.draft(TEXT)
         self.batch.draft({0: TEXT})
         self.history.add([50, 51, 52, *range(60, 80)])
@@ -122,7 +122,7 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: o.session.begin(TEXT, widths=5), TypeError, "widths: ", "must be a list of row counts"),
     (lambda o: o.session.begin(TEXT, widths=range(1, 99)), ValueError, "widths: ", "leave out some"),
     # slots of a batch
-    (lambda o: reprise.BatchDrafter(0), ValueError, "slots: ", "must be 1 or more"),
+    (lambda o: reprise_decoding.BatchDrafter(0), ValueError, "slots: ", "must be 1 or more"),
     (lambda o: o.batch.draft([TEXT]), TypeError, "ids: ", "must be a dict of token ids by slot"),
     (lambda o: o.batch.draft({2: TEXT}), ValueError, "slot: ", "must be 1 or less"),
     (lambda o: o.batch.draft({"a": TEXT}), TypeError, "slot: ", "must be an integer"),
@@ -133,23 +133,38 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: o.batch.assign(0, history=5), TypeError, "history: ", "must be a History"),
     (lambda o: o.batch.load_costs(COSTS, "other"), ValueError, "saved: ", "give the name that they were saved with"),
     # options
-    (lambda o: reprise.Drafter(costs=0.02), TypeError, "Drafter.__init__", "unexpected keyword argument 'costs'"),
-    (lambda o: reprise.Drafter(cost="0.02"), TypeError, "cost: ", "must be a CostCurve or a number"),
-    (lambda o: reprise.Drafter(cost=True), TypeError, "cost: ", "must be a CostCurve or a number"),
-    (lambda o: reprise.Session(cost=-1), ValueError, "cost: ", "pass the cost of a drafted row in plain passes"),
-    (lambda o: reprise.Drafter(cost=float("nan")), ValueError, "cost: ", "must be from 0 to 65536"),
-    (lambda o: reprise.Drafter(vocabulary=-1), ValueError, "vocabulary: ", "must be 0 or more"),
-    (lambda o: reprise.Drafter(vocabulary=2**33), ValueError, "vocabulary: ", "must be 2147483648 or less"),
-    (lambda o: reprise.Drafter(saved_costs="costs", engine="toy"), TypeError, "saved_costs: ", "must be bytes"),
-    (lambda o: reprise.Drafter(saved_costs=COSTS), ValueError, "engine: ", "pass the name that save_costs() was given"),
-    (lambda o: reprise.Drafter(saved_costs=b"x" * 99, engine="toy"), ValueError, "saved_costs: ", "that were saved"),
+    (
+        lambda o: reprise_decoding.Drafter(costs=0.02),
+        TypeError, "Drafter.__init__", "unexpected keyword argument 'costs'",
+    ),
+    (lambda o: reprise_decoding.Drafter(cost="0.02"), TypeError, "cost: ", "must be a CostCurve or a number"),
+    (lambda o: reprise_decoding.Drafter(cost=True), TypeError, "cost: ", "must be a CostCurve or a number"),
+    (
+        lambda o: reprise_decoding.Session(cost=-1),
+        ValueError, "cost: ", "pass the cost of a drafted row in plain passes",
+    ),
+    (lambda o: reprise_decoding.Drafter(cost=float("nan")), ValueError, "cost: ", "must be from 0 to 65536"),
+    (lambda o: reprise_decoding.Drafter(vocabulary=-1), ValueError, "vocabulary: ", "must be 0 or more"),
+    (lambda o: reprise_decoding.Drafter(vocabulary=2**33), ValueError, "vocabulary: ", "must be 2147483648 or less"),
+    (
+        lambda o: reprise_decoding.Drafter(saved_costs="costs", engine="toy"),
+        TypeError, "saved_costs: ", "must be bytes",
+    ),
+    (
+        lambda o: reprise_decoding.Drafter(saved_costs=COSTS),
+        ValueError, "engine: ", "pass the name that save_costs() was given",
+    ),
+    (
+        lambda o: reprise_decoding.Drafter(saved_costs=b"x" * 99, engine="toy"),
+        ValueError, "saved_costs: ", "that were saved",
+    ),
     (lambda o: o.drafter.save_costs("x" * 101), ValueError, "engine: ", "must have at most 100 bytes"),
     (lambda o: o.drafter.save_costs("a\0b"), ValueError, "engine: ", "none of them 0"),
-    (lambda o: reprise.Drafter(clock=5), TypeError, "clock: ", "must be a function"),
-    (lambda o: reprise.Drafter(clock=time.perf_counter), TypeError, "clock: ", "as time.perf_counter_ns does"),
+    (lambda o: reprise_decoding.Drafter(clock=5), TypeError, "clock: ", "must be a function"),
+    (lambda o: reprise_decoding.Drafter(clock=time.perf_counter), TypeError, "clock: ", "as time.perf_counter_ns does"),
     # histories
-    (lambda o: reprise.History(max_bytes=1), ValueError, "History: max_bytes ", "increase it"),
-    (lambda o: reprise.History(next_token_bytes=1), ValueError, "History: next_token_bytes ", "increase it"),
+    (lambda o: reprise_decoding.History(max_bytes=1), ValueError, "History: max_bytes ", "increase it"),
+    (lambda o: reprise_decoding.History(next_token_bytes=1), ValueError, "History: next_token_bytes ", "increase it"),
     (lambda o: o.history.add(TEXT, prompt=99), ValueError, "prompt: ", "must be 35 or less"),
     (lambda o: o.history.add(TEXT, name="mine"), TypeError, "name: ", "must be an integer"),
     (lambda o: o.history.add(TEXT, removable="no"), TypeError, "removable: ", "must be True or False"),
@@ -160,14 +175,17 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: o.history.load(HISTORY[:-1], 5), ValueError, "data: ", "take another copy of it"),
     (lambda o: o.history.load(HISTORY, 6), ValueError, "data: ", "load the one that was saved with this number"),
     # curves
-    (lambda o: reprise.CostCurve(), TypeError, "CostCurve: ", "create it with CostCurve.linear()"),
-    (lambda o: reprise.CostCurve.linear("a"), TypeError, "per_row: ", "must be a number"),
-    (lambda o: reprise.CostCurve.points(None), TypeError, "points: ", "must be a list of (sequences, context, rows"),
-    (lambda o: reprise.CostCurve.points([]), ValueError, "points: ", "needs at least one point"),
-    (lambda o: reprise.CostCurve.points([5]), ValueError, "points[0]: ", "must be (sequences, context, rows"),
-    (lambda o: reprise.CostCurve.points([(1, 0, 1, "x")]), TypeError, "points[0]: ", "must be a number"),
-    (lambda o: reprise.CostCurve.points([(1, 0, 1, 5.0)] * 2), ValueError, "points[1]: ", "an earlier point"),
-    (lambda o: reprise.CostCurve.file(0), TypeError, "path: ", "must be the path of a JSON file"),
+    (lambda o: reprise_decoding.CostCurve(), TypeError, "CostCurve: ", "create it with CostCurve.linear()"),
+    (lambda o: reprise_decoding.CostCurve.linear("a"), TypeError, "per_row: ", "must be a number"),
+    (
+        lambda o: reprise_decoding.CostCurve.points(None),
+        TypeError, "points: ", "must be a list of (sequences, context, rows",
+    ),
+    (lambda o: reprise_decoding.CostCurve.points([]), ValueError, "points: ", "needs at least one point"),
+    (lambda o: reprise_decoding.CostCurve.points([5]), ValueError, "points[0]: ", "must be (sequences, context, rows"),
+    (lambda o: reprise_decoding.CostCurve.points([(1, 0, 1, "x")]), TypeError, "points[0]: ", "must be a number"),
+    (lambda o: reprise_decoding.CostCurve.points([(1, 0, 1, 5.0)] * 2), ValueError, "points[1]: ", "an earlier point"),
+    (lambda o: reprise_decoding.CostCurve.file(0), TypeError, "path: ", "must be the path of a JSON file"),
     # copies
     (lambda o: copy.copy(o.drafter), TypeError, "Drafter: ", "create another one"),
     (lambda o: copy.deepcopy([o.drafter]), TypeError, "Drafter: ", "create another one"),
@@ -200,10 +218,10 @@ class Refusals(unittest.TestCase):
 
     def test_no_word_of_the_library_is_left_in_its_sentences(self) -> None:
         """The sentences that the library has for bytes that it refuses."""
-        history = reprise.History(max_bytes=2**16)
+        history = reprise_decoding.History(max_bytes=2**16)
         for at in range(len(HISTORY)):
             for data in (HISTORY[:at], HISTORY[:at] + bytes([HISTORY[at] ^ 255]) + HISTORY[at + 1 :]):
-                with self.assertRaises(reprise.ArgumentError) as raised:
+                with self.assertRaises(reprise_decoding.ArgumentError) as raised:
                     history.load(data, 5)
                 for word in FOREIGN:
                     self.assertNotIn(word, str(raised.exception))
@@ -217,13 +235,13 @@ class Accepted(unittest.TestCase):
             self.assertEqual(objects.session.commit([9] * (1 + step.drafted)).finish, "eos", repr(eos))
 
     def test_a_number_is_a_linear_curve(self) -> None:
-        wanted = reprise.Drafter(cost=reprise.CostCurve.linear(0.25)).draft(TEXT).tolist()
-        self.assertNotEqual(wanted, reprise.Drafter(cost=4).draft(TEXT).tolist())
+        wanted = reprise_decoding.Drafter(cost=reprise_decoding.CostCurve.linear(0.25)).draft(TEXT).tolist()
+        self.assertNotEqual(wanted, reprise_decoding.Drafter(cost=4).draft(TEXT).tolist())
         for cost in (0.25, np.float32(0.25), np.float64(0.25)):
-            self.assertEqual(reprise.Drafter(cost=cost).draft(TEXT).tolist(), wanted)
-            self.assertEqual(reprise.BatchDrafter(1, cost=cost).draft({0: TEXT})[0].tolist(), wanted)
+            self.assertEqual(reprise_decoding.Drafter(cost=cost).draft(TEXT).tolist(), wanted)
+            self.assertEqual(reprise_decoding.BatchDrafter(1, cost=cost).draft({0: TEXT})[0].tolist(), wanted)
         for cost, drafted in ((0, True), (4, False), (np.int64(4), False)):
-            session = reprise.Session(cost=cost)
+            session = reprise_decoding.Session(cost=cost)
             session.begin(TEXT)
             self.assertEqual(session.plan().drafted > 0, drafted)
 
@@ -231,7 +249,7 @@ class Accepted(unittest.TestCase):
         for vocabulary, largest in ((100, 99), (0, 2**31 - 1), (2**31, 2**31 - 1)):
             text = [7, 8, largest] * 6 + [7]
             for ids in (text, np.array(text, np.int32), np.array(text, np.uint32)):
-                self.assertIn(largest, reprise.Drafter(cost=CURVE, vocabulary=vocabulary).draft(ids).tolist())
+                self.assertIn(largest, reprise_decoding.Drafter(cost=CURVE, vocabulary=vocabulary).draft(ids).tolist())
 
     def test_a_fork_has_the_vocabulary(self) -> None:
         with self.assertRaisesRegex(ValueError, "^eos: .*below 100"):
@@ -240,28 +258,28 @@ class Accepted(unittest.TestCase):
 
 class Types(unittest.TestCase):
     def test_the_options_are_those_of_the_constructors(self) -> None:
-        for kind in (reprise.Drafter, reprise.Session, reprise.BatchDrafter):
+        for kind in (reprise_decoding.Drafter, reprise_decoding.Session, reprise_decoding.BatchDrafter):
             parameters = inspect.signature(kind).parameters
             given = {name: it.annotation for name, it in parameters.items() if it.kind is it.KEYWORD_ONLY}
-            named = {name: kind.__forward_arg__ for name, kind in reprise.Options.__annotations__.items()}
+            named = {name: kind.__forward_arg__ for name, kind in reprise_decoding.Options.__annotations__.items()}
             self.assertEqual(given, named)
 
     @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
     def test_mypy_refuses_unknown_options(self) -> None:
         text = """
-import reprise
+import reprise_decoding
 from typing_extensions import Unpack
 
-def made(most: int = 16, **options: Unpack[reprise.Options]) -> reprise.Drafter:
-    return reprise.Drafter(**options)
+def made(most: int = 16, **options: Unpack[reprise_decoding.Options]) -> reprise_decoding.Drafter:
+    return reprise_decoding.Drafter(**options)
 
 made(8, cost=0.02, vocabulary=100)
-reprise.Session(cost=reprise.CostCurve.linear(1), history=None)
+reprise_decoding.Session(cost=reprise_decoding.CostCurve.linear(1), history=None)
 made(8, costs=0.02)  # refused
 made(8, cost="0.02")  # refused
-reprise.Drafter(costs=0.02)  # refused
-reprise.Session(vocab=5)  # refused
-reprise.BatchDrafter(4, max_drafts=3)  # refused
+reprise_decoding.Drafter(costs=0.02)  # refused
+reprise_decoding.Session(vocab=5)  # refused
+reprise_decoding.BatchDrafter(4, max_drafts=3)  # refused
 """
         wanted = [number for number, line in enumerate(text.splitlines(), 1) if "# refused" in line]
         with tempfile.TemporaryDirectory() as folder:
@@ -269,7 +287,7 @@ reprise.BatchDrafter(4, max_drafts=3)  # refused
             file.write_text(text, encoding="utf-8")
             checked = subprocess.run(
                 [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={folder}/cache", str(file)],
-                env={**os.environ, "MYPYPATH": str(Path(reprise.__file__).parents[1])},
+                env={**os.environ, "MYPYPATH": str(Path(reprise_decoding.__file__).parents[1])},
                 cwd=folder,
                 capture_output=True,
                 text=True,

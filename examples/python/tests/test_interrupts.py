@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import reprise
-from reprise import _library
-from reprise._generation import Generation
-from reprise._handle import Lock
+import reprise_decoding
+from reprise_decoding import _library
+from reprise_decoding._generation import Generation
+from reprise_decoding._handle import Lock
 
 TEXT = np.array([1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3], np.int32)
-PACKAGE = os.path.join(os.path.dirname(reprise.__file__), "")  # the tests may lie in a folder of this name, too
+PACKAGE = os.path.join(os.path.dirname(reprise_decoding.__file__), "")  # the tests may lie in a folder of this name
 RANDOM = int(os.environ.get("REPRISE_INTERRUPTS", "2000"))  # random interrupts of each call
 
 
@@ -73,8 +73,9 @@ def everywhere(call: Callable[[], Any], check: Callable[[bool], Any]) -> int:
 
 def one_of_each() -> dict[str, tuple[Any, Callable[[], Any]]]:
     """Returns objects and calls, by the name of the call."""
-    drafter, batch, session = reprise.Drafter(cost=0.02), reprise.BatchDrafter(2, cost=0.02), reprise.Session(cost=0.02)
-    history = reprise.History(max_bytes=2**18)
+    drafter, batch = reprise_decoding.Drafter(cost=0.02), reprise_decoding.BatchDrafter(2, cost=0.02)
+    session = reprise_decoding.Session(cost=0.02)
+    history = reprise_decoding.History(max_bytes=2**18)
     history.add(TEXT)
     saved = history.save()
     session.begin(TEXT)
@@ -88,7 +89,7 @@ def one_of_each() -> dict[str, tuple[Any, Callable[[], Any]]]:
         "Drafter.draft": (drafter, lambda: drafter.draft(TEXT)),
         "Drafter.statistics": (drafter, lambda: drafter.statistics),
         "Drafter.save_costs": (drafter, lambda: drafter.save_costs("toy")),
-        "Drafter()": (history, lambda: reprise.Drafter(cost=0.02, history=history).close()),
+        "Drafter()": (history, lambda: reprise_decoding.Drafter(cost=0.02, history=history).close()),
         "BatchDrafter.draft": (batch, lambda: batch.draft({0: TEXT, 1: TEXT})),
         "BatchDrafter.assign": (batch, lambda: batch.assign(1, history)),
         "History.add": (history, lambda: history.add(TEXT)),
@@ -136,12 +137,12 @@ class Interrupts(unittest.TestCase):
                 self.works_in_another_thread(call)
 
     def test_a_draft_is_right_after_an_interrupted_one(self) -> None:
-        wanted = reprise.Drafter(cost=0.02).draft(TEXT).tolist()
-        held = [reprise.Drafter(cost=0.02)]
+        wanted = reprise_decoding.Drafter(cost=0.02).draft(TEXT).tolist()
+        held = [reprise_decoding.Drafter(cost=0.02)]
 
         def check(_: bool) -> None:
             self.assertEqual(held[0].draft(TEXT).tolist(), wanted)
-            held[0] = reprise.Drafter(cost=0.02)
+            held[0] = reprise_decoding.Drafter(cost=0.02)
 
         everywhere(lambda: held[0].draft(TEXT), check)
 
@@ -157,7 +158,7 @@ class Interrupts(unittest.TestCase):
 
             setattr(_library.library, full, count)
             self.addCleanup(setattr, _library.library, full, function)
-        everywhere(lambda: reprise.Drafter(cost=0.02), lambda _: None)
+        everywhere(lambda: reprise_decoding.Drafter(cost=0.02), lambda _: None)
         self.assertGreater(counts["create"], 5)
         self.assertLessEqual(counts["create"] - counts["destroy"], len(self.ignored))
 
@@ -165,9 +166,9 @@ class Interrupts(unittest.TestCase):
         held: list[Any] = []
 
         def make() -> None:
-            history = reprise.History(max_bytes=2**18)
+            history = reprise_decoding.History(max_bytes=2**18)
             history.add([1, 2, 3, 4, *range(10, 90, 10)])
-            held[:] = [reprise.BatchDrafter(1, cost=0.02), history]
+            held[:] = [reprise_decoding.BatchDrafter(1, cost=0.02), history]
 
         def check(_: bool) -> None:
             batch, history = held
@@ -181,7 +182,7 @@ class Interrupts(unittest.TestCase):
         self.assertGreater(everywhere(lambda: held[0].assign(0, held[1]), check), 10)
 
     def test_a_session_serves_the_next_generation(self) -> None:
-        session = reprise.Session()
+        session = reprise_decoding.Session()
 
         def generate() -> None:
             generation = Generation()
@@ -194,7 +195,8 @@ class Interrupts(unittest.TestCase):
 
     def test_a_handler_that_uses_the_object_is_refused(self) -> None:
         for name, (owner, call) in one_of_each().items():
-            with self.subTest(name), self.assertRaisesRegex(reprise.OrderError, "a call of this thread has not ended"):
+            refused = self.assertRaisesRegex(reprise_decoding.OrderError, "a call of this thread has not ended")
+            with self.subTest(name), refused:
                 owner._alone(call)
             call()
 
@@ -221,9 +223,9 @@ class Forks(unittest.TestCase):
                 call()
 
     def test_a_drafter_of_a_lost_history_works(self) -> None:
-        history = reprise.History(max_bytes=2**18)
+        history = reprise_decoding.History(max_bytes=2**18)
         history.add(TEXT)
-        drafter = reprise.Drafter(cost=0.02, history=history)
+        drafter = reprise_decoding.Drafter(cost=0.02, history=history)
         self.assertEqual(self.child(history, lambda: drafter.draft(TEXT), in_use=True), "")
 
     def test_a_lock_of_an_adapter(self) -> None:
@@ -260,7 +262,7 @@ class Forks(unittest.TestCase):
             try:
                 call()
                 found = ""
-            except reprise.OrderError as refused:
+            except reprise_decoding.OrderError as refused:
                 found = "OrderError" if "when this process was forked" in str(refused) else str(refused)
             finally:
                 after()

@@ -14,8 +14,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-import reprise
-from reprise import _errors, _library, _session
+import reprise_decoding
+from reprise_decoding import _errors, _library, _session
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 HEADER = REPOSITORY / "include/reprise_c/reprise.h"
@@ -95,7 +95,7 @@ class Declarations(unittest.TestCase):
 
     def test_version(self) -> None:
         text = (REPOSITORY / "include/reprise/core/token.hpp").read_text(encoding="utf-8")
-        self.assertIn(f'version_string = "{reprise.__version__}"', text)
+        self.assertIn(f'version_string = "{reprise_decoding.__version__}"', text)
 
 
 class Loading(unittest.TestCase):
@@ -107,12 +107,12 @@ class Loading(unittest.TestCase):
             self.assertEqual(list(pkgutil.iter_modules([folder])), [], "help() lists the library as a module")
 
     def test_help_shows_what_is_public(self) -> None:
-        shown = pydoc.plain(pydoc.render_doc(reprise))
-        for name in set(reprise.__all__) - {"__version__"}:
+        shown = pydoc.plain(pydoc.render_doc(reprise_decoding))
+        for name in set(reprise_decoding.__all__) - {"__version__"}:
             self.assertIn(f" {name}", shown)
-        for name in vars(reprise):
-            if not name.startswith("_") and not isinstance(getattr(reprise, name), types.ModuleType):
-                self.assertIn(name, reprise.__all__)
+        for name in vars(reprise_decoding):
+            if not name.startswith("_") and not isinstance(getattr(reprise_decoding, name), types.ModuleType):
+                self.assertIn(name, reprise_decoding.__all__)
 
     def test_no_file(self) -> None:
         with self.assertRaisesRegex(ImportError, r"there is no library .*nowhere.so: install reprise-decoding"):
@@ -127,7 +127,8 @@ class Loading(unittest.TestCase):
 
     def test_other_version(self) -> None:
         with mock.patch.object(_library, "VERSION", "9.9.9"):
-            with self.assertRaisesRegex(ImportError, f"version {reprise.__version__}, but the package has 9.9.9"):
+            found = reprise_decoding.__version__
+            with self.assertRaisesRegex(ImportError, f"version {found}, but the package has 9.9.9"):
                 _library.load(_library.library._name)
 
 

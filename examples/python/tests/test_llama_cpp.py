@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import reprise
+import reprise_decoding
 from support import VOCABULARY, adapter, after, next_token, plain, prompt
 
 
@@ -114,7 +114,7 @@ class DraftModels(unittest.TestCase):
         self.addCleanup(manager.__exit__, None, None, None)
 
     def llama(self, **options: Any) -> Llama:
-        return Llama(self.module.DraftModel(cost=reprise.CostCurve.linear(0.01), **options))
+        return Llama(self.module.DraftModel(cost=reprise_decoding.CostCurve.linear(0.01), **options))
 
     def test_the_text_is_that_without_drafts_in_fewer_passes(self) -> None:
         llama = self.llama()
@@ -134,7 +134,7 @@ class DraftModels(unittest.TestCase):
             self.assertEqual(llama.complete(prompt(4), 40), plain(prompt(4), 40))
 
     def test_the_end_of_the_context(self) -> None:
-        llama = Llama(self.module.DraftModel(cost=reprise.CostCurve.linear(0.01)), n_ctx=100)
+        llama = Llama(self.module.DraftModel(cost=reprise_decoding.CostCurve.linear(0.01)), n_ctx=100)
         self.assertEqual(llama.complete(prompt(4), 40), plain(prompt(4), 40))
 
     def test_no_request_sees_the_text_before_it(self) -> None:
@@ -157,7 +157,7 @@ class DraftModels(unittest.TestCase):
 
     def enabled(self, **options: Any) -> Llama:
         llama = Llama(**options)
-        self.module.enable(llama, cost=reprise.CostCurve.linear(0.01))
+        self.module.enable(llama, cost=reprise_decoding.CostCurve.linear(0.01))
         return llama
 
     def test_enabled_drafts_need_only_the_logits_of_their_rows(self) -> None:
@@ -213,7 +213,7 @@ class DraftModels(unittest.TestCase):
         for batch in (None, types.SimpleNamespace(), types.SimpleNamespace(set_batch=lambda tokens: None)):
             llama = Llama()
             llama._batch = batch  # type: ignore[assignment]
-            with self.assertRaisesRegex(reprise.ArgumentError, "llama: this release"):
+            with self.assertRaisesRegex(reprise_decoding.ArgumentError, "llama: this release"):
                 self.module.enable(llama)
             self.assertIsNone(llama.draft_model)
 
@@ -221,7 +221,7 @@ class DraftModels(unittest.TestCase):
         for kind in ("_is_recurrent", "_is_hybrid"):
             llama = Llama()
             setattr(llama, kind, True)
-            with self.assertRaisesRegex(reprise.ArgumentError, "llama: the recurrent state"):
+            with self.assertRaisesRegex(reprise_decoding.ArgumentError, "llama: the recurrent state"):
                 self.module.enable(llama)
             self.assertIsNone(llama.draft_model)
 

@@ -9,7 +9,7 @@ import unittest
 from typing import Any
 
 import numpy as np
-import reprise
+import reprise_decoding
 from support import VOCABULARY, adapter, after, next_token, plain, prompt
 
 
@@ -77,7 +77,7 @@ class Steps(unittest.TestCase):
         manager = adapter("mlx_lm", mlx__core=CORE, mlx_lm__models__cache=CACHE)
         self.module = manager.__enter__()
         self.addCleanup(manager.__exit__, None, None, None)
-        self.session = reprise.Session(cost=reprise.CostCurve.linear(0.01))
+        self.session = reprise_decoding.Session(cost=reprise_decoding.CostCurve.linear(0.01))
 
     def test_the_text_is_that_without_drafts(self) -> None:
         for ids in (prompt(1), prompt(2), [5], prompt(3, 1200)):
@@ -93,7 +93,7 @@ class Steps(unittest.TestCase):
         eos = output[39]
 
         def drafts(**options: Any) -> list[list[int]]:
-            made, session = [], reprise.Session(cost=0.01)
+            made, session = [], reprise_decoding.Session(cost=0.01)
             plan = session.plan
 
             def recorded(*arguments: Any, **limits: Any) -> Any:
@@ -170,7 +170,7 @@ class Steps(unittest.TestCase):
         output = [next(steps)[0]]
         cache = [KVCache()]
         second = self.module.generate_step(other, model, session=self.session, prompt_cache=cache)
-        with self.assertRaisesRegex(reprise.OrderError, "session: another generation uses it; .*close"):
+        with self.assertRaisesRegex(reprise_decoding.OrderError, "session: another generation uses it; .*close"):
             next(second)
         self.assertEqual(cache[0].state, [])
         output += [token for token, _ in steps]

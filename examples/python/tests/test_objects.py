@@ -9,18 +9,18 @@ import pickle
 import threading
 import unittest
 
-import reprise
-from reprise._handle import Owner
+import reprise_decoding
+from reprise_decoding._handle import Owner
 
 TEXT = [1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3]
 
 
 def one_of_each() -> list[Owner]:
-    session = reprise.Session()
+    session = reprise_decoding.Session()
     session.begin(TEXT)
-    history = reprise.History(max_bytes=2**16)
-    curve = reprise.CostCurve.linear(0.02)
-    return [reprise.Drafter(), session, session.fork(), reprise.BatchDrafter(2), history, curve]
+    history = reprise_decoding.History(max_bytes=2**16)
+    curve = reprise_decoding.CostCurve.linear(0.02)
+    return [reprise_decoding.Drafter(), session, session.fork(), reprise_decoding.BatchDrafter(2), history, curve]
 
 
 class Objects(unittest.TestCase):
@@ -32,7 +32,7 @@ class Objects(unittest.TestCase):
             owner.close()
 
     def test_a_refused_copy_leaves_the_memory_to_the_object(self) -> None:
-        drafter = reprise.Drafter(cost=0.01)
+        drafter = reprise_decoding.Drafter(cost=0.01)
         wanted = drafter.draft(TEXT).tolist()
         with self.assertRaises(TypeError):
             copy.copy(drafter).close()
@@ -42,7 +42,8 @@ class Objects(unittest.TestCase):
         for owner in one_of_each():
             owner.close()
             owner.close()
-            with self.assertRaisesRegex(reprise.OrderError, f"^{type(owner).__name__}: .*closed; create a new one"):
+            sentence = f"^{type(owner).__name__}: .*closed; create a new one"
+            with self.assertRaisesRegex(reprise_decoding.OrderError, sentence):
                 owner._alone(lambda: None)
 
     def test_with(self) -> None:
@@ -55,23 +56,28 @@ class Objects(unittest.TestCase):
                 raise KeyError("of the block")
 
     def test_repr(self) -> None:
-        history = reprise.History(max_bytes=2**16, key=12345)
-        drafter = reprise.Drafter(cost=0.02, history=history, key=12345, vocabulary=100)
-        shown = "<reprise.Drafter: cost=<reprise.CostCurve: linear(0.02)>, history=<reprise.History: max_bytes=65536>"
+        history = reprise_decoding.History(max_bytes=2**16, key=12345)
+        drafter = reprise_decoding.Drafter(cost=0.02, history=history, key=12345, vocabulary=100)
+        shown = (
+            "<reprise_decoding.Drafter: cost=<reprise_decoding.CostCurve: linear(0.02)>, "
+            "history=<reprise_decoding.History: max_bytes=65536>"
+        )
         self.assertEqual(repr(drafter), f"{shown}, vocabulary=100>")
         drafter.close()
         self.assertEqual(repr(drafter), f"{shown}, vocabulary=100, closed>")
-        self.assertEqual(repr(reprise.BatchDrafter(3)), "<reprise.BatchDrafter: 3 slots, default options>")
-        self.assertEqual(repr(reprise.CostCurve.points([(1, 0, 1, 5.0)])), "<reprise.CostCurve: 1 measured passes>")
-        self.assertEqual(repr(reprise.Session()), "<reprise.Session: default options>")
-        session = reprise.Session(max_draft=5)
+        batch, curve = reprise_decoding.BatchDrafter(3), reprise_decoding.CostCurve.points([(1, 0, 1, 5.0)])
+        self.assertEqual(repr(batch), "<reprise_decoding.BatchDrafter: 3 slots, default options>")
+        self.assertEqual(repr(curve), "<reprise_decoding.CostCurve: 1 measured passes>")
+        self.assertEqual(repr(reprise_decoding.Session()), "<reprise_decoding.Session: default options>")
+        session = reprise_decoding.Session(max_draft=5)
         session.begin(TEXT)
-        self.assertEqual(repr(session.fork()), "<reprise.Session: max_draft=5>")
-        self.assertEqual(repr(reprise.Drafter.__new__(reprise.Drafter)), "<reprise.Drafter: not created, closed>")
+        self.assertEqual(repr(session.fork()), "<reprise_decoding.Session: max_draft=5>")
+        drafter = reprise_decoding.Drafter.__new__(reprise_decoding.Drafter)
+        self.assertEqual(repr(drafter), "<reprise_decoding.Drafter: not created, closed>")
 
     def test_repr_from_another_thread_disturbs_nobody(self) -> None:
-        drafter = reprise.Drafter(cost=0.01)
-        in_use = "<reprise.Drafter: cost=<reprise.CostCurve: linear(0.01)>, in use>"
+        drafter = reprise_decoding.Drafter(cost=0.01)
+        in_use = "<reprise_decoding.Drafter: cost=<reprise_decoding.CostCurve: linear(0.01)>, in use>"
         self.assertEqual(drafter._alone(repr, drafter), in_use)
         done = threading.Event()
 
@@ -89,12 +95,12 @@ class Objects(unittest.TestCase):
             other.join()
 
     def test_a_history_waits_for_drafters_that_other_threads_make(self) -> None:
-        history = reprise.History(max_bytes=2**16)
+        history = reprise_decoding.History(max_bytes=2**16)
         stop = threading.Event()
 
         def make() -> None:
             while not stop.is_set():
-                reprise.Drafter(history=history).close()
+                reprise_decoding.Drafter(history=history).close()
 
         threads = [threading.Thread(target=make) for _ in range(2)]
         for thread in threads:
@@ -109,7 +115,7 @@ class Objects(unittest.TestCase):
 
     @unittest.skipUnless(hasattr(os, "fork"), "there is no fork() here")
     def test_a_forked_process_has_objects_of_its_own(self) -> None:
-        drafter = reprise.Drafter(cost=0.01)
+        drafter = reprise_decoding.Drafter(cost=0.01)
         drafter.draft(TEXT)
         child = os.fork()
         if child == 0:

@@ -8,11 +8,11 @@ import unittest
 from typing import Any
 
 import numpy as np
-import reprise
-import reprise.onnxruntime_genai as adapter
+import reprise_decoding
+import reprise_decoding.onnxruntime_genai as adapter
 from support import VOCABULARY, next_token, plain, prompt
 
-CHEAP = reprise.CostCurve.linear(0.01)
+CHEAP = reprise_decoding.CostCurve.linear(0.01)
 
 
 class Generator:
@@ -44,7 +44,7 @@ class Generator:
 
 class Loops(unittest.TestCase):
     def test_the_text_is_that_without_drafts_in_fewer_passes(self) -> None:
-        session = reprise.Session(cost=CHEAP)
+        session = reprise_decoding.Session(cost=CHEAP)
         for ids in (prompt(1), prompt(2), [5], np.array(prompt(3), np.int64)):
             generator = Generator(len(ids) + 150)
             output = list(adapter.generate(generator, ids, max_tokens=150, session=session))
@@ -67,7 +67,7 @@ class Loops(unittest.TestCase):
         stopped_inside = 0
         for seen in range(1, 60):
             generator = Generator(300)
-            steps = adapter.generate(generator, prompt(1), max_tokens=150, session=reprise.Session(cost=CHEAP))
+            steps = adapter.generate(generator, prompt(1), max_tokens=150, session=reprise_decoding.Session(cost=CHEAP))
             output = [next(steps) for _ in range(seen)]
             ran = len(generator.ids)
             steps.close()
@@ -92,10 +92,10 @@ class Loops(unittest.TestCase):
         self.assertGreaterEqual(min(seen), 1)
 
     def test_a_session_belongs_to_one_generation_at_a_time(self) -> None:
-        ids, other, session = prompt(1), prompt(2), reprise.Session(cost=CHEAP)
+        ids, other, session = prompt(1), prompt(2), reprise_decoding.Session(cost=CHEAP)
         steps = adapter.generate(Generator(300), ids, max_tokens=60, session=session)
         output, generator = [next(steps)], Generator(300)
-        with self.assertRaisesRegex(reprise.OrderError, "session: another generation uses it; .*close"):
+        with self.assertRaisesRegex(reprise_decoding.OrderError, "session: another generation uses it; .*close"):
             next(adapter.generate(generator, other, max_tokens=60, session=session))
         self.assertEqual(generator.ids, [])
         self.assertEqual([*output, *steps], plain(ids, 60))
@@ -108,7 +108,7 @@ class Loops(unittest.TestCase):
 
     def test_two_threads_with_one_session(self) -> None:
         """Each of them writes the text without drafts, or gets an OrderError."""
-        session, made, ready = reprise.Session(cost=CHEAP), [], threading.Barrier(2)
+        session, made, ready = reprise_decoding.Session(cost=CHEAP), [], threading.Barrier(2)
 
         def work(seed: int) -> None:
             ids = prompt(seed)
@@ -117,7 +117,7 @@ class Loops(unittest.TestCase):
                 steps = adapter.generate(Generator(300), ids, max_tokens=60, session=session)
                 try:
                     made.append(list(steps) == plain(ids, 60))
-                except reprise.OrderError:
+                except reprise_decoding.OrderError:
                     pass
 
         threads = [threading.Thread(target=work, args=(seed,)) for seed in (1, 2)]
@@ -143,7 +143,7 @@ class Loops(unittest.TestCase):
         engine, ids = Engine(), [1, 2, 3, 4] * 8
         for engine.most, wanted in ((3, 3), (100, 16), (0, 0)):
             request = Request()
-            count = adapter.set_draft(engine, request, ids, reprise.Drafter(cost=CHEAP))
+            count = adapter.set_draft(engine, request, ids, reprise_decoding.Drafter(cost=CHEAP))
             self.assertEqual(count, wanted)
             self.assertEqual(request.draft, ([1, 2, 3, 4] * 4)[:wanted] if wanted else None)
 

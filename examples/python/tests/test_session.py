@@ -9,14 +9,14 @@ import unittest
 from pathlib import Path
 
 import numpy as np
-import reprise
+import reprise_decoding
 from support import next_token, plain, prompt
 
-CHEAP = reprise.CostCurve.linear(0.01)
+CHEAP = reprise_decoding.CostCurve.linear(0.01)
 PROFILES = Path(__file__).resolve().parents[3] / "bench/profiles"
 
 
-def picks_of(session: reprise.Session, step: reprise.Pass) -> list[int]:
+def picks_of(session: reprise_decoding.Session, step: reprise_decoding.Pass) -> list[int]:
     """The model's token after the anchor and after each drafted row."""
     paths = [session.context.tolist()]
     for row, parent in enumerate(step.parents.tolist()):
@@ -25,7 +25,7 @@ def picks_of(session: reprise.Session, step: reprise.Pass) -> list[int]:
 
 
 class Decoding(unittest.TestCase):
-    def decode(self, session: reprise.Session, **capabilities: int) -> tuple[list[int], int, bool]:
+    def decode(self, session: reprise_decoding.Session, **capabilities: int) -> tuple[list[int], int, bool]:
         """Decodes with a cache that holds tokens, and checks it in every pass."""
         ids, passes, branched = prompt(5), 0, False
         cache = ids[:-1]
@@ -46,7 +46,7 @@ class Decoding(unittest.TestCase):
         return session.output.tolist(), passes, branched
 
     def test_chains(self) -> None:
-        session = reprise.Session(cost=CHEAP)
+        session = reprise_decoding.Session(cost=CHEAP)
         output, passes, branched = self.decode(session)
         self.assertEqual(output, plain(prompt(5), 200))
         self.assertLess(passes, 120)
@@ -70,7 +70,7 @@ class Decoding(unittest.TestCase):
             each = zip((ids[-1], *text), text)
             shares.append(float(np.prod([ones[before] if token else 1 - ones[before] for before, token in each])))
         for max_leaves in (1, 8):
-            session = reprise.Session(cost=CHEAP)
+            session = reprise_decoding.Session(cost=CHEAP)
             counts, accepted, runs = dict.fromkeys(texts, 0), 0, 1500
             for _ in range(runs):
                 session.begin(ids, max_leaves=max_leaves)
@@ -85,33 +85,33 @@ class Decoding(unittest.TestCase):
 
     def test_the_clock_times_a_pass(self) -> None:
         for ticks, timed in (((5, 100, 250), 1), ((5, 100, 100), 0)):  # the first reading checks the clock
-            session = reprise.Session(clock=iter(ticks).__next__)
+            session = reprise_decoding.Session(clock=iter(ticks).__next__)
             session.begin([1, 2, 3])
             session.plan()
             session.commit([4])
             self.assertEqual(session.statistics.timed_passes, timed)
 
     def test_a_refused_call_keeps_the_time_of_the_open_pass(self) -> None:
-        session = reprise.Session(clock=iter((5, 100, 250)).__next__)
+        session = reprise_decoding.Session(clock=iter((5, 100, 250)).__next__)
         session.begin([1, 2, 3])
         session.plan()
         for refused in (lambda: session.begin([]), lambda: session.plan(eos=-1), lambda: session.append([2**31])):
             with self.assertRaises(ValueError):
                 refused()
-        with self.assertRaises(reprise.OrderError):
+        with self.assertRaises(reprise_decoding.OrderError):
             session._alone(session.plan)  # during a call
         session.commit([4])
         self.assertEqual(session.statistics.timed_passes, 1)
 
     def test_trees(self) -> None:
-        output, _, branched = self.decode(reprise.Session(cost=CHEAP), max_leaves=8)
+        output, _, branched = self.decode(reprise_decoding.Session(cost=CHEAP), max_leaves=8)
         self.assertEqual(output, plain(prompt(5), 200))
         self.assertTrue(branched)
 
     def test_eos_ends_the_output(self) -> None:
         wanted = plain(prompt(5), 200)
         end = wanted.index(wanted[30])
-        session = reprise.Session(cost=CHEAP)
+        session = reprise_decoding.Session(cost=CHEAP)
         session.begin(prompt(5))
         done = None
         while (step := session.plan(eos={wanted[30]})) is not None:
@@ -121,7 +121,7 @@ class Decoding(unittest.TestCase):
         self.assertEqual(session.context.tolist()[-1], wanted[30])
 
     def test_a_step_outlives_the_session(self) -> None:
-        session = reprise.Session(cost=CHEAP)
+        session = reprise_decoding.Session(cost=CHEAP)
         session.begin(prompt(5))
         step = session.plan()
         held = step.batch.tolist(), step.parents.tolist(), step.depths.tolist()
@@ -135,7 +135,7 @@ class Decoding(unittest.TestCase):
         self.assertEqual(context.tolist()[: len(prompt(5))], prompt(5))
 
     def test_edits(self) -> None:
-        session = reprise.Session(cost=CHEAP)
+        session = reprise_decoding.Session(cost=CHEAP)
         session.begin([1, 2, 3, 4, 5, 6], cached=2)
         self.assertEqual(session.plan(0).pending, 4)
         session.set_cached(5)
@@ -148,8 +148,8 @@ class Decoding(unittest.TestCase):
         self.assertEqual(session.context.tolist(), [1, 2, 9, 9])
 
     def test_a_fork_is_another_session(self) -> None:
-        history = reprise.History()
-        session = reprise.Session(cost=CHEAP, history=history)
+        history = reprise_decoding.History()
+        session = reprise_decoding.Session(cost=CHEAP, history=history)
         session.begin(prompt(5))
         fork = session.fork()
         session.append([1, 2])
@@ -160,7 +160,7 @@ class Decoding(unittest.TestCase):
         self.assertIsNotNone(fork.plan())
 
     def test_top_k_rows(self) -> None:
-        session = reprise.Session(cost=CHEAP)
+        session = reprise_decoding.Session(cost=CHEAP)
         session.begin(prompt(5), max_leaves=8)
         wanted = session.top_k_wanted
         self.assertGreaterEqual(wanted, 0)
@@ -171,7 +171,7 @@ class Decoding(unittest.TestCase):
             session.report_top_k(step.drafted + 1, [1])
 
     def test_snapshots_restore(self) -> None:
-        session = reprise.Session(cost=CHEAP)
+        session = reprise_decoding.Session(cost=CHEAP)
         session.begin(prompt(5), rollback="snapshot")
         step = session.plan()
         self.assertGreater(step.drafted, 0)
@@ -183,14 +183,14 @@ class Decoding(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def setUp(self) -> None:
-        self.session = reprise.Session(cost=CHEAP)
+        self.session = reprise_decoding.Session(cost=CHEAP)
 
     def test_order(self) -> None:
         for call in (lambda: self.session.plan(), lambda: self.session.commit([1]), lambda: self.session.append([1])):
-            with self.assertRaises(reprise.OrderError):
+            with self.assertRaises(reprise_decoding.OrderError):
                 call()
         self.session.begin([1, 2, 3])
-        with self.assertRaisesRegex(reprise.OrderError, r"commit: .*Session.plan\(\)"):
+        with self.assertRaisesRegex(reprise_decoding.OrderError, r"commit: .*Session.plan\(\)"):
             self.session.commit([1])
 
     def test_arguments(self) -> None:
@@ -225,20 +225,20 @@ class Curves(unittest.TestCase):
         files = sorted(PROFILES.glob("*.json"))
         self.assertGreater(len(files), 3)
         for file in files:
-            self.assertIsInstance(reprise.CostCurve.file(file), reprise.CostCurve)
+            self.assertIsInstance(reprise_decoding.CostCurve.file(file), reprise_decoding.CostCurve)
 
     def test_a_curve_decides_how_much_is_drafted(self) -> None:
         ids = np.tile(np.arange(8, dtype=np.int32), 10)
-        cheap = reprise.CostCurve.points([(1, 0, 1, 100.0), (1, 0, 33, 110.0)])
-        expensive = reprise.CostCurve.points([(1, 0, 1, 100.0), (1, 0, 2, 1e6)])
-        self.assertGreater(reprise.Drafter(cost=cheap).draft(ids).size, 8)
-        self.assertEqual(reprise.Drafter(cost=expensive).draft(ids).size, 0)
+        cheap = reprise_decoding.CostCurve.points([(1, 0, 1, 100.0), (1, 0, 33, 110.0)])
+        expensive = reprise_decoding.CostCurve.points([(1, 0, 1, 100.0), (1, 0, 2, 1e6)])
+        self.assertGreater(reprise_decoding.Drafter(cost=cheap).draft(ids).size, 8)
+        self.assertEqual(reprise_decoding.Drafter(cost=expensive).draft(ids).size, 0)
 
     def test_base_ns_fills_in_plain_passes(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "curve.json")
             file.write_text(json.dumps({"base_ns": 5, "points": [{"sequences": 1, "context": 0, "rows": 9, "ns": 6}]}))
-            reprise.CostCurve.file(file)
+            reprise_decoding.CostCurve.file(file)
             for text, sentence in (
                 ("", "no JSON"),
                 ("[]", "no cost curve"),
@@ -246,20 +246,20 @@ class Curves(unittest.TestCase):
                 ('{"points": [{"sequences": 1, "context": 0, "rows": 9, "ns": 6}]}', r"no cost curve: points\[0\]: "),
             ):
                 file.write_text(text)
-                with self.subTest(text=text), self.assertRaisesRegex(reprise.ArgumentError, sentence):
-                    reprise.CostCurve.file(file)
+                with self.subTest(text=text), self.assertRaisesRegex(reprise_decoding.ArgumentError, sentence):
+                    reprise_decoding.CostCurve.file(file)
             with self.assertRaises(FileNotFoundError):
-                reprise.CostCurve.file(Path(folder, "nothing.json"))
+                reprise_decoding.CostCurve.file(Path(folder, "nothing.json"))
 
     def test_refusals(self) -> None:
         for call, kind, sentence in (
-            (lambda: reprise.CostCurve(), TypeError, "CostCurve.linear"),
-            (lambda: reprise.CostCurve.linear("a"), TypeError, "per_row: "),
-            (lambda: reprise.CostCurve.linear(-1), ValueError, "per_row"),
-            (lambda: reprise.CostCurve.linear(float("nan")), ValueError, "per_row"),
-            (lambda: reprise.CostCurve.points([]), ValueError, "points: "),
-            (lambda: reprise.CostCurve.points([(1, 0, 1)]), ValueError, r"points\[0\]: "),
-            (lambda: reprise.CostCurve.points([(1, -1, 1, 5)]), ValueError, r"points\[0\]: "),
+            (lambda: reprise_decoding.CostCurve(), TypeError, "CostCurve.linear"),
+            (lambda: reprise_decoding.CostCurve.linear("a"), TypeError, "per_row: "),
+            (lambda: reprise_decoding.CostCurve.linear(-1), ValueError, "per_row"),
+            (lambda: reprise_decoding.CostCurve.linear(float("nan")), ValueError, "per_row"),
+            (lambda: reprise_decoding.CostCurve.points([]), ValueError, "points: "),
+            (lambda: reprise_decoding.CostCurve.points([(1, 0, 1)]), ValueError, r"points\[0\]: "),
+            (lambda: reprise_decoding.CostCurve.points([(1, -1, 1, 5)]), ValueError, r"points\[0\]: "),
         ):
             with self.subTest(sentence=sentence), self.assertRaisesRegex(kind, sentence):
                 call()
@@ -268,12 +268,12 @@ class Curves(unittest.TestCase):
 class Histories(unittest.TestCase):
     TEXT = list(range(100, 160))
 
-    def drafted(self, history: reprise.History) -> list[int]:
-        draft = reprise.Drafter(history=history, cost=CHEAP).draft([1, *self.TEXT[10:16]], most=4).tolist()
+    def drafted(self, history: reprise_decoding.History) -> list[int]:
+        draft = reprise_decoding.Drafter(history=history, cost=CHEAP).draft([1, *self.TEXT[10:16]], most=4).tolist()
         return [token for token in draft if token in self.TEXT[16:]]
 
     def test_text_of_earlier_sequences(self) -> None:
-        history = reprise.History()
+        history = reprise_decoding.History()
         self.assertEqual(self.drafted(history), [])
         history.add(self.TEXT, prompt=20, name=7)
         self.assertEqual(self.drafted(history), self.TEXT[16:20])
@@ -290,28 +290,29 @@ class Histories(unittest.TestCase):
         before, after = self.TEXT[:30], self.TEXT[30:]
         for hole in ([-1], [-1] * 50, [-(2**31)], [300], [2**31 - 1, -100, 300]):
             for kind in (list, np.array, lambda ids: np.array(ids, np.int32)):
-                history = reprise.History(vocabulary=300, next_token_bytes=2**16)
+                history = reprise_decoding.History(vocabulary=300, next_token_bytes=2**16)
                 history.add(kind(hole))
                 history.add(kind([*hole, *before, *hole, *after, *hole]), prompt=30, removable=False)
-                apart = reprise.History(vocabulary=300)
+                apart = reprise_decoding.History(vocabulary=300)
                 for part in (before, after):
                     apart.add(part)
                 for begin, wanted in ((10, self.TEXT[16:20]), (22, self.TEXT[28:30]), (40, self.TEXT[46:50])):
+                    text = self.TEXT[begin : begin + 6]
                     drafts = [
-                        reprise.Drafter(history=each, cost=CHEAP).draft(self.TEXT[begin : begin + 6], most=4).tolist()
+                        reprise_decoding.Drafter(history=each, cost=CHEAP).draft(text, most=4).tolist()
                         for each in (history, apart)
                     ]
                     self.assertEqual(drafts, [wanted, wanted], hole)
 
     def test_snapshots(self) -> None:
-        history = reprise.History()
+        history = reprise_decoding.History()
         history.add(self.TEXT * 40)  # larger than the first buffer of save()
         saved = history.save(tokenizer=5)
-        loaded = reprise.History()
+        loaded = reprise_decoding.History()
         for bad in (saved[:-1], b"", saved[:50] + bytes([saved[50] ^ 1]) + saved[51:]):
-            with self.assertRaises(reprise.ArgumentError):
+            with self.assertRaises(reprise_decoding.ArgumentError):
                 loaded.load(bad, tokenizer=5)
-        with self.assertRaises(reprise.ArgumentError):
+        with self.assertRaises(reprise_decoding.ArgumentError):
             loaded.load(saved, tokenizer=6)
         with self.assertRaisesRegex(TypeError, "data: must be bytes"):
             loaded.load("text", tokenizer=5)
@@ -320,29 +321,29 @@ class Histories(unittest.TestCase):
         self.assertNotEqual(self.drafted(loaded), [])
 
     def test_it_lives_as_long_as_its_users(self) -> None:
-        history = reprise.History()
+        history = reprise_decoding.History()
         history.add(self.TEXT)
-        drafter = reprise.Drafter(history=history, cost=CHEAP)
+        drafter = reprise_decoding.Drafter(history=history, cost=CHEAP)
         history.close()
         del history
         gc.collect()
         self.assertNotEqual(drafter.draft([1, *self.TEXT[10:16]]).tolist(), [])
 
     def test_learning(self) -> None:
-        history = reprise.History()
-        history.learn(reprise.Drafter(cost=CHEAP))
-        history.learn(reprise.Session(cost=CHEAP))
+        history = reprise_decoding.History()
+        history.learn(reprise_decoding.Drafter(cost=CHEAP))
+        history.learn(reprise_decoding.Session(cost=CHEAP))
         with self.assertRaisesRegex(TypeError, "source: "):
             history.learn(CHEAP)
 
     def test_refusals(self) -> None:
-        history = reprise.History(vocabulary=1000)
+        history = reprise_decoding.History(vocabulary=1000)
         for call, kind, sentence in (
             (lambda: history.add([1, 2**31]), ValueError, "ids: "),
             (lambda: history.add([-(2**31) - 1]), ValueError, "ids: "),
             (lambda: history.add([1, 2], prompt=3), ValueError, "prompt: "),
             (lambda: history.add([1, 2], name=-3), ValueError, "name: "),
-            (lambda: reprise.History(max_bytes=-1), ValueError, "max_bytes: "),
+            (lambda: reprise_decoding.History(max_bytes=-1), ValueError, "max_bytes: "),
         ):
             with self.subTest(sentence=sentence), self.assertRaisesRegex(kind, sentence):
                 call()

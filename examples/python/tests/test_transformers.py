@@ -17,7 +17,7 @@ from typing import Any
 
 import fake_torch
 import numpy as np
-import reprise
+import reprise_decoding
 from fake_torch import CPU, GPU, Tensor
 from support import VOCABULARY, adapter, after, next_token, plain, prompt
 
@@ -347,7 +347,7 @@ TRANSFORMERS.GenerationMixin = GenerationMixin  # type: ignore[attr-defined]
 TRANSFORMERS.Cache, TRANSFORMERS.DynamicCache = AnyCache, DynamicCache  # type: ignore[attr-defined]
 GENERATOR = types.ModuleType("transformers.generation.candidate_generator")
 GENERATOR.CandidateGenerator = CandidateGenerator  # type: ignore[attr-defined]
-CHEAP = reprise.CostCurve.linear(0.01)
+CHEAP = reprise_decoding.CostCurve.linear(0.01)
 
 
 class Case(unittest.TestCase):

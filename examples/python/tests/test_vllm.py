@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import reprise
-import reprise.vllm
+import reprise_decoding
+import reprise_decoding.vllm
 from support import after, next_token, plain, prompt
 
 MAX_LENGTH = 320
@@ -30,8 +30,8 @@ def config(most: int = 16, rows: int = 8, **model: Any) -> Any:
     )
 
 
-class Proposer(reprise.vllm.Proposer):
-    options = {"cost": reprise.CostCurve.linear(0.01)}
+class Proposer(reprise_decoding.vllm.Proposer):
+    options = {"cost": reprise_decoding.CostCurve.linear(0.01)}
 
 
 class Request:
@@ -209,8 +209,8 @@ class Proposers(unittest.TestCase):
         tokens = np.array([ids] * 8, np.int32)
 
         def drafted(row_cost: float, most: int = 16) -> list[int]:
-            class Costly(reprise.vllm.Proposer):
-                options = {"cost": reprise.CostCurve.linear(row_cost)}
+            class Costly(reprise_decoding.vllm.Proposer):
+                options = {"cost": reprise_decoding.CostCurve.linear(row_cost)}
 
             return [len(draft) for draft in Costly(config(most)).propose([[5]] * 8, np.full(8, len(ids)), tokens)]
 
@@ -222,7 +222,7 @@ class Proposers(unittest.TestCase):
     def test_the_longest_drafts(self) -> None:
         ids = list(range(100)) * 3
 
-        class Free(reprise.vllm.Proposer):
+        class Free(reprise_decoding.vllm.Proposer):
             options = {"cost": 0.0}
 
         def longest(most: int) -> int:
@@ -259,7 +259,7 @@ class Proposers(unittest.TestCase):
     def test_a_pass_with_a_part_of_a_prompt_teaches_no_cost(self) -> None:
         now = iter(range(1, 10**12, 10**6))
 
-        class Timed(reprise.vllm.Proposer):
+        class Timed(reprise_decoding.vllm.Proposer):
             options = {"clock": lambda: next(now)}
 
         runner = Runner(Timed(config()), chunk=20)
@@ -427,7 +427,7 @@ class Proposers(unittest.TestCase):
                         continue
 
                     class Known(Proposer):
-                        options = {"cost": reprise.CostCurve.linear(0.0), "vocabulary": 64}
+                        options = {"cost": reprise_decoding.CostCurve.linear(0.0), "vocabulary": 64}
 
                     proposer = Known(config(4))
                     tokens = np.array([good, good, good], dtype)
@@ -512,7 +512,7 @@ class LLM:
         root = Path(__file__).resolve().parents[3]
         for page in ("examples/python/README.md", "docs/engines.md"):
             code = re.findall(r"^```python\n(.*?)^```$", (root / page).read_text(encoding="utf-8"), re.M | re.S)
-            [snippet] = [text for text in code if "reprise.vllm" in text]
+            [snippet] = [text for text in code if "reprise_decoding.vllm" in text]
             done = self.run_script(snippet)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("7 of 10 tokens were drafted", done.stdout)

@@ -121,7 +121,7 @@ class Session(Owner):
 
         `cached`: how many leading tokens are in the engine's cache; None: all except the last. The others are pending:
         the first pass runs them. The other arguments say what the engine can do; 0: no bound. `max_leaves`: 1 for
-        chains, reprise.UNLIMITED for any tree. `widths`: the row counts that a pass with a draft may have; none: any.
+        chains, UNLIMITED for any tree. `widths`: the row counts that a pass with a draft may have; none: any.
         `rollback`: how the engine discards rejected rows: "trim", "snapshot" or "per_row". `pad_token`: fills spare
         rows up to an allowed width.
         """

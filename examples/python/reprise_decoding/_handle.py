@@ -206,7 +206,7 @@ class Owner:
     def __repr__(self) -> str:
         # It calls nothing of the library, and takes no lock, so that another thread can call it at any time.
         state = ", closed" if self._closed else ", in use" if self._lock.locked() else ""
-        return f"<reprise.{type(self).__name__}: {self._shown}{state}>"
+        return f"<reprise_decoding.{type(self).__name__}: {self._shown}{state}>"
 
 
 def shown(given: dict[str, Any]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For vLLM: speculative_config={"method": "custom_class", "model": "reprise.vllm.Proposer", ...}."""
+"""For vLLM: speculative_config={"method": "custom_class", "model": "reprise_decoding.vllm.Proposer", ...}."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For llama-cpp-python: llama = Llama(model_path=...); enable(llama).
 
-`python -m reprise.llama_cpp` is `python -m llama_cpp.server` with drafts, and takes the same arguments.
+`python -m reprise_decoding.llama_cpp` is `python -m llama_cpp.server` with drafts, and takes the same arguments.
 """
 
 from __future__ import annotations
