@@ -271,14 +271,4 @@ def load(path: str | os.PathLike[str] | None = None) -> ctypes.CDLL:
     return library
 
 
-def refuse_other_project(folder: Path) -> None:
-    """PyPI has a project `reprise` with a module of this name: one __init__.py replaces the other."""
-    if (folder / "action_inference.py").exists():
-        raise ImportError(
-            f"{folder} holds another project too, PyPI's `reprise`: run `pip uninstall reprise reprise-decoding`, "
-            "then install reprise-decoding again"
-        )
-
-
-refuse_other_project(Path(__file__).parent)
 library = load()

@@ -132,14 +132,5 @@ class Loading(unittest.TestCase):
                 _library.load(_library.library._name)
 
 
-class OtherProject(unittest.TestCase):
-    def test_it_is_refused_with_the_remedy(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            _library.refuse_other_project(Path(folder))
-            (Path(folder) / "action_inference.py").touch()
-            with self.assertRaisesRegex(ImportError, "pip uninstall reprise reprise-decoding"):
-                _library.refuse_other_project(Path(folder))
-
-
 if __name__ == "__main__":
     unittest.main()
