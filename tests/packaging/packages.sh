@@ -90,6 +90,8 @@ if has python python3 g++; then
     python3 -m zipfile -e python/reprise_decoding-"$version"-py3-none-*.whl python/wheel
     diff <(cd "$tree/examples/python/reprise_decoding" && printf '%s\n' * lib | sort) <(cd python/wheel/reprise_decoding && printf '%s\n' * | sort)
     test -e python/wheel/reprise_decoding/lib/libreprise-c.so
+    # The module reprise is that of another project on PyPI, so examples/python/reprise.py must not replace it.
+    diff <(printf '%s\n' reprise_decoding "reprise_decoding-$version.dist-info") <(ls python/wheel)
     cmp "$tree/LICENSE" "python/wheel/reprise_decoding-$version.dist-info/licenses/LICENSE"
     if grep -rl -e "$work" -e "${TMPDIR:-/tmp}/" python/wheel; then
       echo "python: these files of the wheel name a folder of this machine" >&2
