@@ -2,10 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -112,7 +110,7 @@ class BatchFollower {
   /// Errors: invalid_argument for a slot number that does not exist or stands there twice and for a wrong `after`, and
   /// empty_context for a slot without ids; they change nothing. A slot whose session fails drafts nothing in this pass.
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots,
-                                           std::optional<std::chrono::nanoseconds> now = {}) REPRISE_LIFETIMEBOUND {
+                                           std::optional<Duration> now = {}) REPRISE_LIFETIMEBOUND {
     if (auto checked = check(slots); !checked) return checked.error();
     const bool alone = follow(slots);
     learn(now, alone);
@@ -259,7 +257,7 @@ class BatchFollower {
     for (std::size_t i = 0; i < size_; ++i) slots_[i].committed = 0, slots_[i].follows = false;
     bool all = true;
     bool any = false;
-    const auto no_time = [](std::size_t) { return std::optional<std::chrono::nanoseconds>(); };
+    const auto no_time = [](std::size_t) { return std::optional<Duration>(); };
     for (const FollowedSlot& one : slots) {
       Slot& slot = slots_[one.slot];
       const auto seen = slot.sequence.follow(one.ids, one.after != 0, one.conversation, no_time);
@@ -282,7 +280,7 @@ class BatchFollower {
     return all || (ran_ && any);
   }
   /// Tells the planner what the last pass committed.
-  void learn(std::optional<std::chrono::nanoseconds> now, bool alone) {
+  void learn(std::optional<Duration> now, bool alone) {
     const auto before = std::exchange(called_, std::nullopt);
     const std::optional<std::size_t> ran = std::exchange(ran_, std::nullopt);
     if (last_.empty()) return;
@@ -291,7 +289,7 @@ class BatchFollower {
       committed_.push_reserved(slots_[slot].present ? slots_[slot].committed : BatchPlanner::not_known);
     const auto committed = std::span<const std::size_t>(committed_.data(), committed_.size());
     const bool whole = std::ranges::find(committed, BatchPlanner::did_not_run) == committed.end();
-    std::optional<std::chrono::nanoseconds> time;
+    std::optional<Duration> time;
     if (alone && whole && before && now && ran.value_or(rows_) == rows_)
       time = intervals_.take(PassIntervals::between(*before, *now), rows_);
     // With a clock, a missing time says nothing about the engine: a prompt ran too, a request began, or there was a
@@ -323,7 +321,7 @@ class BatchFollower {
   }
 
   BatchPlanner planner_;
-  std::unique_ptr<Slot[]> slots_;
+  detail::OwnedArray<Slot> slots_;
   std::size_t size_ = 0;
   detail::Buffer<std::size_t> last_;       // slots of the planned pass
   detail::Buffer<std::size_t> committed_;  // scratch memory, as the next two
@@ -331,7 +329,7 @@ class BatchFollower {
   detail::Buffer<TokenSpan> drafts_;
   std::size_t rows_ = 0;  // of the planned pass
   std::optional<std::size_t> ran_;
-  std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
+  std::optional<Duration> called_;  // set if the next interval can be the time of a pass
   PassIntervals intervals_;
 };
 

@@ -23,7 +23,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -245,7 +244,7 @@ class BatchPlanner {
   /// those of a prompt, or if its time is unknown for another reason that lies outside of it. Then nothing is learned
   /// of costs, and the missing time does not delay the next plain pass. The rows of entries that are did_not_run or
   /// not_known count as lost until learn_late() or correct(). Do not call it for a pass that failed as a whole.
-  void learn(std::span<const std::size_t> committed, std::optional<std::chrono::nanoseconds> time = {},
+  void learn(std::span<const std::size_t> committed, std::optional<Duration> time = {},
              bool as_planned = true) noexcept {
     const auto count = [&](std::size_t what) { return std::ranges::count(committed, what); };
     if (committed.empty() || nodes_.empty()) return losses_.cancel();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <optional>
@@ -35,10 +34,10 @@ struct DraftChoice {
 
 /// The result of a committed pass, for control to learn from.
 struct PassReport {
-  PassShape plain;                                    ///< the shape that the pass would have had without a draft
-  PassShape sent;                                     ///< the actual shape of the pass
-  std::size_t committed = 0;                          ///< number of tokens that the pass committed
-  std::optional<std::chrono::nanoseconds> time = {};  ///< the duration of the pass, if the engine measures it
+  PassShape plain;                    ///< the shape that the pass would have had without a draft
+  PassShape sent;                     ///< the actual shape of the pass
+  std::size_t committed = 0;          ///< number of tokens that the pass committed
+  std::optional<Duration> time = {};  ///< the duration of the pass, if the engine measures it
   /// True if the engine has restored its state (Rollback::snapshot), so that no row of the pass stays in the cache. In
   /// that case, the committed tokens become pending, after the tokens that were already pending.
   bool replayed = false;

@@ -42,6 +42,33 @@ enum class Origin : std::uint8_t {
 /// "No limit", for limits of type std::size_t. It has a name so that no ordinary number has a second meaning.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
+/// A length of time in whole nanoseconds. Every std::chrono::duration of integers that is exact in nanoseconds converts
+/// to it; std::chrono::nanoseconds(time.count()) is the way back. A type of its own, because <chrono> takes longer to
+/// compile than the core's other standard headers together.
+class Duration {
+ public:
+  constexpr Duration() noexcept = default;
+  constexpr explicit Duration(std::int64_t nanoseconds) noexcept : nanoseconds_(nanoseconds) {}
+  template <class Chrono>
+  requires requires(const Chrono& time) {
+    requires std::numeric_limits<decltype(time.count())>::is_integer;
+    requires std::int64_t { 1'000'000'000 }
+    % Chrono::period::den == 0;
+  }
+  constexpr Duration(const Chrono& time) noexcept  // NOLINT(google-explicit-constructor): exact
+      : nanoseconds_(static_cast<std::int64_t>(time.count()) *
+                     (1'000'000'000 / Chrono::period::den * Chrono::period::num)) {}
+
+  /// Returns the nanoseconds.
+  [[nodiscard]] constexpr std::int64_t count() const noexcept { return nanoseconds_; }
+
+  friend constexpr bool operator==(Duration, Duration) noexcept = default;
+  friend constexpr auto operator<=>(Duration, Duration) noexcept = default;
+
+ private:
+  std::int64_t nanoseconds_ = 0;
+};
+
 /// A probability in fixed point: 2^30 represents one. Drafts depend on integers only, so they are
 /// the same with every compiler and optimisation level, even with -ffast-math. Tensor-parallel ranks hang if they draft
 /// different tokens.

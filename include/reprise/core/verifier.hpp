@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -126,7 +125,7 @@ concept TreeVerifier = Verifier<V> && requires(V& v, TokenSpan batch, std::size_
 ///      and must be noexcept: the engine has already kept its rows, so the session must commit too.
 template <class V>
 concept TimedVerifier = Verifier<V> && requires(V& v) {
-  { v.pass_time() } -> std::convertible_to<std::chrono::nanoseconds>;
+  { v.pass_time() } -> std::convertible_to<Duration>;
 };
 
 /// A verifier whose state cannot be cut at any row, but can be saved and restored as a whole (recurrent and hybrid

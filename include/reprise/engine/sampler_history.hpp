@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -148,7 +147,7 @@ class SamplerHistory {
   /// Makes room for `most_picks` picks in a pass. Returns false and changes nothing if memory runs out.
   [[nodiscard]] bool grow(std::size_t most_picks) {
     if (most_picks <= room_) return true;
-    std::unique_ptr<State[]> fresh = detail::new_array<State>(most_picks);
+    detail::OwnedArray<State> fresh = detail::new_array<State>(most_picks);
     if (fresh == nullptr) return false;
     std::move(states_.get(), states_.get() + room_, fresh.get());
     states_ = std::move(fresh);
@@ -158,7 +157,7 @@ class SamplerHistory {
 
   Sampler committed_;
   // The states after 1, 2, ... picks of the open pass. The remaining states are memory kept from earlier passes.
-  std::unique_ptr<State[]> states_;
+  detail::OwnedArray<State> states_;
   std::size_t room_ = 0;
   std::size_t drawn_ = 0;
 };

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -147,8 +146,8 @@ class TenantHistories {
 
   TenantOptions options_;
   std::size_t slots_ = 0;
-  std::unique_ptr<std::atomic<Id>[]> ids_;
-  std::unique_ptr<Tenant[]> tenants_;
+  detail::OwnedArray<std::atomic<Id>> ids_;
+  detail::OwnedArray<Tenant> tenants_;
 };
 
 }}  // namespace reprise

@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
@@ -38,22 +36,20 @@ class PassIntervals {
  public:
   /// An interval above this many usual intervals is not the time of a pass.
   static constexpr std::int64_t most_usual = 10;
-  static constexpr std::chrono::nanoseconds unknown{0};
+  static constexpr Duration unknown{0};
 
   /// Returns the interval between two times of a clock; `unknown` if the clock went back, or after more than three
   /// days.
-  [[nodiscard]] static std::chrono::nanoseconds between(std::chrono::nanoseconds before,
-                                                        std::chrono::nanoseconds now) noexcept {
+  [[nodiscard]] static Duration between(Duration before, Duration now) noexcept {
     if (now <= before) return unknown;
     // Unsigned, because the difference of two times can exceed the range.
     const std::uint64_t interval = static_cast<std::uint64_t>(now.count()) - static_cast<std::uint64_t>(before.count());
-    return interval > longest ? unknown : std::chrono::nanoseconds(static_cast<std::int64_t>(interval));
+    return interval > longest ? unknown : Duration(static_cast<std::int64_t>(interval));
   }
 
   /// Returns the interval if it can be the time of a pass of `rows` rows; otherwise nullopt. Intervals of 0 or less are
   /// never times. The first interval is none either: there is no usual one, and the engine may have been warming up.
-  [[nodiscard]] std::optional<std::chrono::nanoseconds> take(std::chrono::nanoseconds interval,
-                                                             std::size_t rows) noexcept {
+  [[nodiscard]] std::optional<Duration> take(Duration interval, std::size_t rows) noexcept {
     const std::int64_t time = interval.count();
     if (time <= 0 || static_cast<std::uint64_t>(time) > longest) return std::nullopt;
     const std::size_t i = index(rows);
@@ -144,7 +140,7 @@ class Follower {
   /// invalid_argument if `after` is neither 0 nor that number. invalid_argument and empty_context change nothing. After
   /// any other error, the last draft is void, and nothing is learned from its pass. The next call compares the ids with
   /// the tokens that were known before the error.
-  Result<TokenSpan> draft(TokenSpan ids, std::size_t most = unlimited, std::optional<std::chrono::nanoseconds> now = {},
+  Result<TokenSpan> draft(TokenSpan ids, std::size_t most = unlimited, std::optional<Duration> now = {},
                           std::optional<std::uint64_t> conversation = {}, std::size_t after = 0) REPRISE_LIFETIMEBOUND {
     if (auto checked = sequence_.check(ids, after, conversation); !checked) return checked.error();
     if (auto made = reserve_limits(); !made) return made.error();
@@ -154,8 +150,8 @@ class Follower {
                                        [&](std::size_t rows) { return intervals_.take(interval, rows); });
     if (!seen) return seen.error();
     if (seen->alone) called_ = now;
-    limits_->draft.max_nodes = most;
-    static_cast<void>(sequence_.session().propose(*limits_, DraftShape::chain));
+    limits_[0].draft.max_nodes = most;
+    static_cast<void>(sequence_.session().propose(limits_[0], DraftShape::chain));
     if (sequence_.session().finished()) return TokenSpan();
     return sequence_.expect(sequence_.session().plan());
   }
@@ -167,8 +163,8 @@ class Follower {
   /// out_of_memory.
   Result<void> stop_at(Limits limits) {
     if (auto made = reserve_limits(); !made) return made;
-    *limits_ = std::move(limits);
-    limits_->max_tokens = limits_->max_context = limits_->max_rows = unlimited;
+    limits_[0] = std::move(limits);
+    limits_[0].max_tokens = limits_[0].max_context = limits_[0].max_rows = unlimited;
     return {};
   }
 
@@ -196,14 +192,14 @@ class Follower {
 
  private:
   Result<void> reserve_limits() noexcept {
-    if (limits_ == nullptr) limits_.reset(new (std::nothrow) Limits());
+    if (limits_ == nullptr) limits_ = detail::new_array<Limits>(1);
     if (limits_ != nullptr) return {};
     return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
   }
 
   detail::FollowedSequence<S> sequence_;
-  std::unique_ptr<Limits> limits_;  // not a member value: an open round refers to it, and a follower can be moved
-  std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
+  detail::OwnedArray<Limits> limits_;  // not a member value: an open round refers to it, and a follower can be moved
+  std::optional<Duration> called_;     // set if the next interval can be the time of a pass
   PassIntervals intervals_;
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -173,7 +172,7 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
   report_top_k(session, pass, verifier, wanted);
   if (auto kept = keep_rows(verifier, session.capabilities(), *decision); !kept) return kept;
   if constexpr (TimedVerifier<V>) {
-    static_assert(noexcept(std::chrono::nanoseconds(verifier.pass_time())),
+    static_assert(noexcept(Duration(verifier.pass_time())),
                   "pass_time() has to be noexcept: the engine has kept its rows, and the session has to follow");
     return session.commit(pass.ticket, verifier.pass_time());
   } else {

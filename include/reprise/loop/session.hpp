@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -238,7 +237,7 @@ class Session {
   /// Commits the decision. Precondition: the engine has kept Decision::rows, or has restored its state if
   /// Decision::restore is true. `pass_time`: the duration of the pass, rollback included, for control to learn from.
   /// Errors: bad_ticket.
-  Result<void> commit(Ticket ticket, std::optional<std::chrono::nanoseconds> pass_time = {}) {
+  Result<void> commit(Ticket ticket, std::optional<Duration> pass_time = {}) {
     if (!round_.resolved(ticket)) return detail::OpenRound::bad_ticket();
     const std::size_t before = context().size();
     const PassReport report = round_.report(sequence_, pass_time);
@@ -377,7 +376,7 @@ class Session {
   [[nodiscard]] const Statistics& statistics() const noexcept REPRISE_LIFETIMEBOUND { return sequence_.statistics(); }
   /// Adds time that the caller has spent on drafting, for statistics only; to get the mean per round, call it once in
   /// each round.
-  void add_drafting_time(std::chrono::nanoseconds time) noexcept { sequence_.statistics().drafting_time.add(time); }
+  void add_drafting_time(Duration time) noexcept { sequence_.statistics().drafting_time.add(time); }
   [[nodiscard]] Strategy& strategy() noexcept REPRISE_LIFETIMEBOUND { return strategy_; }
   [[nodiscard]] const Strategy& strategy() const noexcept REPRISE_LIFETIMEBOUND { return strategy_; }
   [[nodiscard]] Control& control() noexcept REPRISE_LIFETIMEBOUND { return control_; }

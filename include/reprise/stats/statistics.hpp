@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -43,7 +42,7 @@ struct Statistics {
     std::uint64_t nanoseconds = 0;  ///< sum of the measurements
 
     /// Adds one measurement. A negative time counts as 0.
-    void add(std::chrono::nanoseconds time) noexcept {
+    void add(Duration time) noexcept {
       ++count;
       nanoseconds += static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
     }
@@ -102,7 +101,7 @@ struct Statistics {
   ///  * `committed`: the number of tokens that the pass committed.
   ///  * `time`: the duration of the pass, if it was measured.
   void record(const Outcome& outcome, std::span<const std::uint32_t> depths, std::size_t pads, std::size_t committed,
-              std::optional<std::chrono::nanoseconds> time = {}) noexcept {
+              std::optional<Duration> time = {}) noexcept {
     ++passes;
     tokens += committed;
     ++cuts[static_cast<std::size_t>(outcome.cut)];

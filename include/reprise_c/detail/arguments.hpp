@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -185,8 +184,8 @@ template <class T>
 [[nodiscard]] constexpr std::optional<std::uint64_t> number_of(std::uint64_t number) noexcept {
   return number == 0 ? std::nullopt : std::optional(number);
 }
-[[nodiscard]] constexpr std::optional<std::chrono::nanoseconds> time_of(std::int64_t ns) noexcept {
-  return ns == 0 ? std::nullopt : std::optional(std::chrono::nanoseconds(ns));
+[[nodiscard]] constexpr std::optional<Duration> time_of(std::int64_t ns) noexcept {
+  return ns == 0 ? std::nullopt : std::optional(Duration(ns));
 }
 /// Returns the limit, or `otherwise` if it is 0.
 [[nodiscard]] constexpr std::size_t limit_of(std::size_t limit, std::size_t otherwise = unlimited) noexcept {

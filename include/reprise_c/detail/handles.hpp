@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <optional>
 #include <span>
@@ -58,8 +57,9 @@ struct reprise_follower {
 
 struct reprise_batch {
   reprise::BatchFollower<reprise::NgramDrafter<>> follower;
-  reprise::detail::Buffer<reprise::FollowedSlot> slots = {};            // scratch memory
-  std::unique_ptr<reprise::detail::Buffer<reprise::Token>[]> eos = {};  // of each slot, after the first one is set
+  reprise::detail::Buffer<reprise::FollowedSlot> slots = {};  // scratch memory
+  reprise::detail::OwnedArray<reprise::detail::Buffer<reprise::Token>> eos =
+      {};  // of each slot, after the first one is set
   reprise::c::LastError last = {};
 };
 

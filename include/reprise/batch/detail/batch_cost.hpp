@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -167,7 +166,7 @@ class BatchCost {
   /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time`. `instead`: for
   /// a trial, the number of drafted rows that would have been sent otherwise. `as_planned`: see BatchPlanner::learn().
   /// Has no effect if a curve was given, or if the plain pass does not have exactly one row per sequence.
-  void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time, std::optional<std::size_t> instead,
+  void learn(std::size_t drafted, std::optional<Duration> time, std::optional<std::size_t> instead,
              bool as_planned = true, std::size_t context = 0) noexcept {
     if (!learns()) return;
     const std::size_t at = class_of(plain_.sequences);

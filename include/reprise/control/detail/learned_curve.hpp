@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -59,8 +58,7 @@ class LearnedCurve {
   /// cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft. From such a pass it learns the
   /// plain time: the measured time divided by the cost of the rows, because several rows can be pending. `context`: the
   /// tokens that the pass attends to, summed over its sequences; always 0 if they are unknown.
-  void learn(std::size_t rows, bool plain, std::optional<std::chrono::nanoseconds> measured,
-             std::size_t context = 0) noexcept {
+  void learn(std::size_t rows, bool plain, std::optional<Duration> measured, std::size_t context = 0) noexcept {
     timed_ = measured && measured->count() > 0;
     if (plain) {
       untimed_plain_ = timed_ ? 0 : std::min(untimed_plain_ + (passes_ != last_plain_ ? 1U : 0U), 8U);
@@ -172,8 +170,7 @@ class LearnedCurve {
   /// `instead`: the cost of the pass that would have run otherwise. The next trial waits 192 passes, or 384 after a
   /// time that confirmed the expected cost, times the loss in plain passes, at most 1. After a time far below the
   /// expected one, there is no wait. One above twice the expected one confirms nothing. Call it before learn().
-  void tried(std::size_t rows, std::int64_t instead, std::optional<std::chrono::nanoseconds> time,
-             std::size_t context = 0) noexcept {
+  void tried(std::size_t rows, std::int64_t instead, std::optional<Duration> time, std::size_t context = 0) noexcept {
     const std::int64_t expected = cost(rows);
     const std::int64_t took =
         time && time->count() > 0 && plain_.count > 0 ? measured_cost(limited_time(*time), context) : expected;
@@ -210,7 +207,7 @@ class LearnedCurve {
   static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the given slope counts as
 
   /// Returns a time above 0 in nanoseconds, at most nine minutes.
-  static std::int64_t limited_time(std::chrono::nanoseconds time) noexcept {
+  static std::int64_t limited_time(Duration time) noexcept {
     return std::min<std::int64_t>(time.count(), std::int64_t{1} << 39);
   }
   /// Returns the highest plausible cost of i + 1 rows. A pass that costs more than its rows never pays.

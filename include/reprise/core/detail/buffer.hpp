@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <new>
 #include <span>
@@ -87,7 +87,8 @@ class Buffer {
   [[nodiscard]] bool append(std::span<const T> values) noexcept {
     const T* from = values.data();
     if (values.size() > capacity_ - size_) {
-      const bool own = std::less_equal<>()(begin(), from) && std::less<>()(from, end());
+      const auto at = [](const T* place) { return reinterpret_cast<std::uintptr_t>(place); };
+      const bool own = at(begin()) <= at(from) && at(from) < at(end());
       const std::ptrdiff_t offset = own ? from - data_ : 0;
       if (!reserve_extra(values.size())) return false;
       if (own) from = data_ + offset;  // the reallocation moved the values

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -64,7 +64,7 @@ class Candidates {
   Candidate& add(Token token) noexcept {
     REPRISE_EXPECTS(size_ < Most);
     seen_[word_of(token)] |= bit_of(token);
-    Candidate& candidate = *std::construct_at(begin() + size_++);
+    Candidate& candidate = *::new (static_cast<void*>(begin() + size_++)) Candidate;
     candidate.token = token;
     return candidate;
   }

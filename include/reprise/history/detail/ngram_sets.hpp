@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/detail/prefetch.hpp"
@@ -96,7 +95,7 @@ class NgramSets {
     return static_cast<Slot>(entry & ((std::uint64_t{1} << slot_bits_) - 1));
   }
 
-  std::unique_ptr<Set[]> entries_;
+  OwnedArray<Set> entries_;
   std::size_t sets_ = 0;
   std::size_t share_ = 0;
   int slot_bits_ = 0;

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/token.hpp"
@@ -199,8 +198,8 @@ class Segments {
     info.newer = nowhere;
   }
 
-  std::unique_ptr<Words[]> words_;
-  std::unique_ptr<Info[]> info_;
+  OwnedArray<Words> words_;
+  OwnedArray<Info> info_;
   std::size_t count_ = 0;
   Slot oldest_ = nowhere;
   Slot newest_ = nowhere;

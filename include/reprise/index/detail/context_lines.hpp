@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "reprise/core/detail/new_array.hpp"
@@ -118,7 +117,7 @@ class ContextLines {
 
   std::uint64_t key_ = 0;
   std::size_t lines_ = 0;
-  std::unique_ptr<Line[]> table_;
+  OwnedArray<Line> table_;
 };
 
 }}}  // namespace reprise::detail

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -226,8 +225,7 @@ class OpenRound {
   /// True if the pass of `ticket` is resolved, so that commit() may follow.
   [[nodiscard]] bool resolved(Ticket ticket) const noexcept { return ticket == ticket_ && phase_ == Phase::resolved; }
   /// Returns the report of the pass, for control. Precondition: resolved, and not yet committed.
-  [[nodiscard]] PassReport report(const Sequence& sequence,
-                                  std::optional<std::chrono::nanoseconds> pass_time) const noexcept {
+  [[nodiscard]] PassReport report(const Sequence& sequence, std::optional<Duration> pass_time) const noexcept {
     const std::size_t context = sequence.context().size();
     return {.plain = {1, pending_, context},
             .sent = {1, batch_.size(), context},
@@ -238,7 +236,7 @@ class OpenRound {
   }
   /// Commits the decision to the sequence and its statistics, and closes the round. Returns the outcome of the draft,
   /// valid until the next draft is written. Precondition: resolved.
-  Outcome commit(Sequence& sequence, std::optional<std::chrono::nanoseconds> pass_time) noexcept {
+  Outcome commit(Sequence& sequence, std::optional<Duration> pass_time) noexcept {
     sequence.commit({committed_.data(), walked_.committed}, walked_, keep_);
     for (std::size_t i = 0; i < walked_.accepted; ++i) path_[i] = sent_[static_cast<std::size_t>(path_[i])];
     const Outcome outcome{DraftView({nodes_.data(), draft_.size() + padding_}, draft_.kind()),
