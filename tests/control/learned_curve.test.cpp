@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "reprise/control/detail/cost_policy.hpp"
+#include "reprise/control/detail/pass_costs.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/learned_curves.hpp"
 #include "support/simulated_decoding.hpp"
@@ -206,7 +206,8 @@ TEST(LearnedCurve, TriesEveryRowCountInTurn) {
     for (int pass = 0; pass < 12'000; ++pass) {  // all are plain or trials
       std::array<Cost, 8> expected{};
       curve.costs(1, expected);
-      const auto trial = detail::LearnedCost(curve).trial(DraftKind::ordered, {.sums = sums, .costs = expected});
+      const auto trial =
+          detail::PassCosts(std::nullopt, curve).trial(DraftKind::ordered, {.sums = sums, .costs = expected});
       const std::size_t rows = 1 + (trial ? trial->nodes : 0);
       const std::chrono::nanoseconds time = noisy_time(engine.cost(rows), random);
       if (trial) curve.tried(rows, cost_one, time);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/control/detail/cost_policy.hpp"
+#include "reprise/control/detail/pass_costs.hpp"
 
 #include <gtest/gtest.h>
 

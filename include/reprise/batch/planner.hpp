@@ -33,7 +33,7 @@
 #include "reprise/batch/detail/offered_nodes.hpp"
 #include "reprise/batch/detail/row_choice.hpp"
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/detail/cost_policy.hpp"
+#include "reprise/control/detail/pass_costs.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"

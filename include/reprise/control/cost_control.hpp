@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/detail/cost_policy.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/detail/learned_curve.hpp"
+#include "reprise/control/detail/pass_costs.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
@@ -84,19 +84,18 @@ struct CostOptions {
 /// Threads: many threads may call const functions at once; no other function may run at the same time as any call.
 /// Distinct controls may be used at the same time, even if they share a budget.
 class CostControl {
-  using LearnedCost = detail::LearnedCost;
   using LengthInput = detail::LengthInput;
-  using ToldCost = detail::ToldCost;
+  using PassCosts = detail::PassCosts;
 
  public:
-  static constexpr std::size_t most_nodes = LearnedCost::most_nodes;
+  static constexpr std::size_t most_nodes = PassCosts::most_nodes;
 
   explicit CostControl(CostOptions options = {}) noexcept
       : options_(std::move(options)), losses_(first_budget(options_), options_.loss_budget) {
     bounded_ = options_.max_nodes != unlimited;
     options_.max_nodes = std::min(options_.max_nodes, most_nodes);
     nodes_ = usual_nodes();
-    with_policy([&](const auto& policy) { costs_.read(policy, PassShape(), nodes_); });
+    costs_.read(pass_costs(), PassShape(), nodes_);
   }
 
   /// Sets CostOptions::calibrated. Call it before any pass.
@@ -136,13 +135,12 @@ class CostControl {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = std::min(asked.max_nodes, options_.max_nodes);
     Cost step = 0;  // stays 0 with widths: a row up to the next width is paid for anyway and may carry an unlikely node
-    if (room.widths.empty() && options_.calibrated)
-      with_policy([&](const auto& policy) {
-        detail::CostTable scratch;  // NOLINT(*-member-init)
-        step = costs_at(policy, room.plain, nodes_of(asked.max_nodes), scratch).least_step;
-        // A trial needs a draft, whatever its cost is believed to be.
-        if (policy.may_try()) step = std::min(step, cost_one / 4);
-      });
+    if (room.widths.empty() && options_.calibrated) {
+      detail::CostTable scratch;  // NOLINT(*-member-init)
+      step = costs_at(room.plain, nodes_of(asked.max_nodes), scratch).least_step;
+      // A trial needs a draft, whatever its cost is believed to be.
+      if (pass_costs().may_try()) step = std::min(step, cost_one / 4);
+    }
     narrowed.min_path_probability =
         std::max(asked.min_path_probability, detail::least_worthwhile(throughput_.rate(), step));
     return narrowed;
@@ -153,75 +151,11 @@ class CostControl {
     cancel();
     if (sendable.empty()) return {};
     nodes_ = nodes_of(room.asked);
-    return with_policy([&](const auto& policy) { return choose_by(policy, draft, sendable, room); });
-  }
-
-  void learn(const Outcome& outcome, const PassReport& report) noexcept {
-    with_policy([&](const auto& policy) { account(policy, outcome, report); });
-    if (!options_.calibrated) claims_.learn(outcome);
-    if (!options_.curve && report.sent.sequences == 1)
-      learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time, report.plain.context);
-    // Reads the costs of the next pass now, because budget() must not change anything. The shape of that pass is an
-    // estimate; see costs_at().
-    PassShape next{1, 1, report.plain.context + report.committed};
-    if (report.replayed) next.rows = report.plain.rows + report.committed;
-    with_policy([&](const auto& policy) {
-      if (!costs_.holds(policy, next, nodes_)) costs_.read(policy, next, nodes_);
-    });
-  }
-
-  [[nodiscard]] const CostOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
-  /// Returns CostOptions::max_nodes, or usual_draft_nodes by default; see K11.
-  [[nodiscard]] std::size_t usual_nodes() const noexcept { return bounded_ ? options_.max_nodes : usual_draft_nodes; }
-  /// Returns the recent throughput: tokens per plain pass, in 1/65,536.
-  [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
-  /// Returns the budget that limits the losses: the shared one, or the control's own.
-  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return losses_.budget(); }
-  [[nodiscard]] const LearnedCurve& learned() const noexcept REPRISE_LIFETIMEBOUND { return learned_; }
-  /// Returns the estimated cost of a pass of this shape.
-  [[nodiscard]] Cost cost(const PassShape& shape) const noexcept {
-    return with_policy([&](const auto& policy) { return policy.cost(shape); });
-  }
-  /// Returns the heap memory in bytes.
-  [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return options_.curve ? options_.curve->memory_bytes() : 0;
-  }
-
- private:
-  /// Returns the control's own budget. With an uncalibrated strategy, the initial allowance is half a plain pass,
-  /// because sessions can be short.
-  static LossBudget first_budget(const CostOptions& options) noexcept {
-    return options.calibrated ? LossBudget() : LossBudget(cost_one / 2);
-  }
-
-  template <class Use>
-  std::invoke_result_t<Use&, const ToldCost&> with_policy(Use&& use) const noexcept {
-    return options_.curve ? use(ToldCost(*options_.curve)) : use(LearnedCost(learned_));
-  }
-
-  /// Returns the upper bound on the drafted rows of a pass in a round that asks for up to `asked` nodes. Smaller rounds
-  /// have one bound, so that their costs need not be read again.
-  [[nodiscard]] std::size_t nodes_of(std::size_t asked) const noexcept {
-    return bounded_ ? options_.max_nodes : std::clamp(asked, usual_draft_nodes, most_nodes);
-  }
-  /// Returns the costs of passes like `plain` with up to `nodes` drafted rows: the stored costs if they are for that
-  /// shape, otherwise costs read into `scratch`. The shapes can differ in the first pass, if learn() expected a
-  /// different number of pending rows, and if a round asks for longer drafts than the last one.
-  template <class Policy>
-  [[nodiscard]] const detail::CostTable& costs_at(const Policy& policy, const PassShape& plain, std::size_t nodes,
-                                                  detail::CostTable& scratch) const noexcept {
-    if (costs_.holds(policy, plain, nodes)) return costs_;
-    scratch.read(policy, plain, nodes);
-    return scratch;
-  }
-
-  template <class Policy>
-  [[nodiscard]] DraftChoice choose_by(const Policy& policy, DraftView draft, std::span<const NodeIndex> sendable,
-                                      const PassLimits& room) noexcept {
+    const PassCosts from = pass_costs();
     detail::CostTable scratch;  // NOLINT(*-member-init)
-    const detail::CostTable& known = costs_at(policy, room.plain, nodes_, scratch);
+    const detail::CostTable& known = costs_at(room.plain, nodes_, scratch);
     const std::size_t allowed = std::min(room.nodes, nodes_);
-    const std::size_t most = std::min(allowed, policy.explored_rows(room));
+    const std::size_t most = std::min(allowed, from.explored_rows(room));
     const std::size_t nodes = std::min(sendable.size(), most);
     std::array<std::uint32_t, most_nodes + 1> sums;  // NOLINT(*-member-init): filled up to `nodes`
     add_up(draft, sendable.first(nodes), sums);
@@ -241,10 +175,10 @@ class CostControl {
       input.max_throughput = detail::highest_throughput(input.costs, room.widths, room.plain.rows);
     DraftChoice choice = detail::length_of(draft.kind(), input);
     if (choice.nodes + choice.padding > 0 &&
-        policy.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
+        from.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
       return {0, 0, Cut::throttled};
-    choice = reserved(policy, known, draft.kind(), room, input, choice);
-    if (const std::optional<DraftChoice> trial = policy.trial(draft.kind(), input)) {
+    choice = reserved(known, draft.kind(), room, input, choice);
+    if (const std::optional<DraftChoice> trial = from.trial(draft.kind(), input)) {
       instead_ = choice.nodes + choice.padding;
       choice = *trial;
     }
@@ -252,23 +186,73 @@ class CostControl {
     return choice;
   }
 
+  void learn(const Outcome& outcome, const PassReport& report) noexcept {
+    account(outcome, report);
+    if (!options_.calibrated) claims_.learn(outcome);
+    if (!options_.curve && report.sent.sequences == 1)
+      learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time, report.plain.context);
+    // Reads the costs of the next pass now, because budget() must not change anything. The shape of that pass is an
+    // estimate; see costs_at().
+    PassShape next{1, 1, report.plain.context + report.committed};
+    if (report.replayed) next.rows = report.plain.rows + report.committed;
+    if (!costs_.holds(pass_costs(), next, nodes_)) costs_.read(pass_costs(), next, nodes_);
+  }
+
+  [[nodiscard]] const CostOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
+  /// Returns CostOptions::max_nodes, or usual_draft_nodes by default; see K11.
+  [[nodiscard]] std::size_t usual_nodes() const noexcept { return bounded_ ? options_.max_nodes : usual_draft_nodes; }
+  /// Returns the recent throughput: tokens per plain pass, in 1/65,536.
+  [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
+  /// Returns the budget that limits the losses: the shared one, or the control's own.
+  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return losses_.budget(); }
+  [[nodiscard]] const LearnedCurve& learned() const noexcept REPRISE_LIFETIMEBOUND { return learned_; }
+  /// Returns the estimated cost of a pass of this shape.
+  [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return pass_costs().cost(shape); }
+  /// Returns the heap memory in bytes.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return options_.curve ? options_.curve->memory_bytes() : 0;
+  }
+
+ private:
+  /// Returns the control's own budget. With an uncalibrated strategy, the initial allowance is half a plain pass,
+  /// because sessions can be short.
+  static LossBudget first_budget(const CostOptions& options) noexcept {
+    return options.calibrated ? LossBudget() : LossBudget(cost_one / 2);
+  }
+
+  [[nodiscard]] PassCosts pass_costs() const noexcept { return {options_.curve, learned_}; }
+
+  /// Returns the upper bound on the drafted rows of a pass in a round that asks for up to `asked` nodes. Smaller rounds
+  /// have one bound, so that their costs need not be read again.
+  [[nodiscard]] std::size_t nodes_of(std::size_t asked) const noexcept {
+    return bounded_ ? options_.max_nodes : std::clamp(asked, usual_draft_nodes, most_nodes);
+  }
+  /// Returns the costs of passes like `plain` with up to `nodes` drafted rows: the stored costs if they are for that
+  /// shape, otherwise costs read into `scratch`. The shapes can differ in the first pass, if learn() expected a
+  /// different number of pending rows, and if a round asks for longer drafts than the last one.
+  [[nodiscard]] const detail::CostTable& costs_at(const PassShape& plain, std::size_t nodes,
+                                                  detail::CostTable& scratch) const noexcept {
+    if (costs_.holds(pass_costs(), plain, nodes)) return costs_;
+    scratch.read(pass_costs(), plain, nodes);
+    return scratch;
+  }
+
   /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the best
   /// shorter draft that the budget covers, or no draft. The worst loss is that of a rejected draft with the most
   /// expensive replay. Every replay is possible, because a stop rule can end the text after any accepted token.
-  template <class Policy>
-  [[nodiscard]] DraftChoice reserved(const Policy& policy, const detail::CostTable& known, DraftKind kind,
-                                     const PassLimits& room, LengthInput input, DraftChoice choice) noexcept {
+  [[nodiscard]] DraftChoice reserved(const detail::CostTable& known, DraftKind kind, const PassLimits& room,
+                                     LengthInput input, DraftChoice choice) noexcept {
     const std::size_t rows = choice.nodes + choice.padding;
     if (rows == 0) return choice;
     std::array<std::int64_t, most_nodes + 1> replays;  // NOLINT(*-member-init): [k]: highest cost after k drafted rows
     if (room.replayed) {
       std::int64_t highest = 0;
       for (std::size_t committed = 0; committed <= rows; ++committed)
-        replays[committed] = highest = std::max(highest, known.exact_replay(policy, room.plain, committed));
+        replays[committed] = highest = std::max(highest, known.exact_replay(pass_costs(), room.plain, committed));
     }
-    const Cost plain = known.exact(policy, room.plain, 0, room.plain.context);
+    const Cost plain = known.exact(pass_costs(), room.plain, 0, room.plain.context);
     const auto worst_loss = [&](std::size_t drafted) {
-      const Cost sent = known.exact(policy, room.plain, drafted, room.plain.context);
+      const Cost sent = known.exact(pass_costs(), room.plain, drafted, room.plain.context);
       if (sent == std::numeric_limits<Cost>::max()) return std::int64_t{sent};  // saturated: the true cost is unknown
       return losses_.worst(std::int64_t{sent} - plain + options_.rollback, room.replayed ? replays[drafted] : 0);
     };
@@ -322,37 +306,35 @@ class CostControl {
   }
 
   /// Adds the tokens and the cost of a pass to the throughput, and its loss to the budget.
-  template <class Policy>
-  void account(const Policy& policy, const Outcome& outcome, const PassReport& report) noexcept {
+  void account(const Outcome& outcome, const PassReport& report) noexcept {
     detail::CostTable scratch;  // NOLINT(*-member-init)
-    const detail::CostTable& known = costs_at(policy, report.plain, nodes_, scratch);
+    const detail::CostTable& known = costs_at(report.plain, nodes_, scratch);
     const std::size_t drafted = report.sent.rows - std::min(report.sent.rows, report.plain.rows);
     const Cost rollback = outcome.accepted.size() < drafted ? options_.rollback : 0;
-    Cost sent = drafted < known.size ? known.costs[drafted] : policy.cost(report.sent);
+    Cost sent = drafted < known.size ? known.costs[drafted] : pass_costs().cost(report.sent);
     sent = saturated_cost(std::int64_t{sent} + rollback);
     throughput_.add(report.committed, sent);
-    settle(policy, known, rollback, drafted, report);
+    settle(known, rollback, drafted, report);
   }
   /// Charges the loss of a pass at the exact context. A pass without a draft loses nothing. After a trial, charges only
   /// the cost of the pass that would have run otherwise, and reports the rest to the learned curve.
-  template <class Policy>
-  void settle(const Policy& policy, const detail::CostTable& known, Cost rollback, std::size_t drafted,
-              const PassReport& report) noexcept {
+  void settle(const detail::CostTable& known, Cost rollback, std::size_t drafted, const PassReport& report) noexcept {
     std::int64_t loss = -LossBudget::saved(report.committed);
     std::int64_t replay = 0;
     if (drafted > 0) {
       const PassShape& plain = report.plain;
-      const Cost sent = saturated_cost(std::int64_t{known.exact(policy, plain, drafted, plain.context)} + rollback);
+      const Cost sent =
+          saturated_cost(std::int64_t{known.exact(pass_costs(), plain, drafted, plain.context)} + rollback);
       // The next pass runs the replayed rows, but this draft causes the replay.
-      if (report.replayed) replay = known.exact_replay(policy, plain, report.committed);
-      loss -= known.exact(policy, plain, 0, plain.context);
+      if (report.replayed) replay = known.exact_replay(pass_costs(), plain, report.committed);
+      loss -= known.exact(pass_costs(), plain, 0, plain.context);
       if (instead_ && report.sent.sequences == 1) {
-        const std::int64_t otherwise = known.exact(policy, plain, *instead_, plain.context);
+        const std::int64_t otherwise = known.exact(pass_costs(), plain, *instead_, plain.context);
         learned_.tried(report.sent.rows, otherwise - rollback - std::exchange(replay, 0), report.time,
                        report.plain.context);
         loss += otherwise;
       } else {
-        loss += policy.charged(sent, report.sent.rows);
+        loss += pass_costs().charged(sent, report.sent.rows);
       }
     }
     instead_.reset();

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/detail/cost_policy.hpp"
+#include "reprise/control/detail/pass_costs.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/detail/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
@@ -144,11 +144,11 @@ class BatchCost {
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
   /// would be skipped, in plain passes.
   [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossBudget& budget) const noexcept {
-    return !told_ && LearnedCost(learned()).should_probe_plain(gain, budget);
+    return !told_ && learned().should_probe_plain(gain, budget.strained());
   }
   /// Returns the cost that the loss budget is charged for a pass with a draft.
   [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
-    return told_ ? ToldCost::charged(cost) : LearnedCost::charged(cost);
+    return told_ ? cost : PassCosts::cost_in_doubt(cost);
   }
   /// Returns true if a trial is due: a pass that is sent in order to learn its cost.
   [[nodiscard]] bool may_try() const noexcept { return learns() && learned().may_try(); }
@@ -308,7 +308,7 @@ class BatchCost {
   void read_costs(bool optimistic) noexcept {
     const std::span<Cost> costs(costs_.data(), most_ + 1);
     if (told_) {
-      ToldCost(*told_).costs(plain_, costs);
+      told_->costs(plain_, costs);
     } else {
       read_learned(costs, optimistic);
     }
