@@ -8,6 +8,7 @@ install(TARGETS reprise EXPORT reprise-targets FILE_SET HEADERS)
 foreach(part IN LISTS REPRISE_PARTS)
   install(TARGETS reprise-${part} EXPORT reprise-${part}-targets FILE_SET HEADERS)
 endforeach()
+install(FILES include/reprise/compiled.cpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reprise)
 # With its implementation, so that a project can compile the C interface itself.
 install(DIRECTORY include/reprise_c DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${reprise_moved_headers} DESTINATION ${CMAKE_INSTALL_DATADIR}/reprise)
@@ -35,6 +36,7 @@ write_basic_package_version_file(
 )
 install(
   FILES
+    ${CMAKE_CURRENT_LIST_DIR}/compiled.cmake
     ${CMAKE_CURRENT_LIST_DIR}/reprise-config.cmake
     ${PROJECT_BINARY_DIR}/reprise-config-version.cmake
   DESTINATION ${package_dir}

@@ -213,6 +213,9 @@ reprise_add_tests(
   speculator.test.cpp
   cuda/walk.test.cpp
 )
+# The same tests, of the default composition that is compiled once.
+reprise_add_tests(library reprise-compiled-tests speculator.test.cpp)
+target_link_libraries(reprise-compiled-tests PRIVATE reprise::compiled)
 
 # Longer tests with many random cases. An environment variable sets their number (see each file).
 reprise_add_tests(

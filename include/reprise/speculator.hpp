@@ -32,18 +32,16 @@ class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
 
   Speculator() : Speculator(NgramOptions(), CostOptions()) {}
   explicit Speculator(CostCurve curve) : Speculator(NgramOptions(), CostOptions{.curve = std::move(curve)}) {}
-  explicit Speculator(const NgramOptions& drafter, CostOptions cost = {})
-      : Base(NgramDrafter<RollingHashIndex>(drafter), CostControl(std::move(cost))) {}
+  explicit Speculator(const NgramOptions& drafter, CostOptions cost = {});
+  Speculator(Speculator&&) noexcept;
+  Speculator& operator=(Speculator&&) noexcept;
+  ~Speculator();
 
   /// Returns a second Speculator that continues from the committed state of this one. Errors: not_begun, out_of_memory.
-  [[nodiscard]] Result<Speculator> fork() const {
-    auto forked = Base::fork();
-    if (!forked) return forked.error();
-    return Speculator(std::move(*forked));
-  }
+  [[nodiscard]] Result<Speculator> fork() const;
 
  private:
-  explicit Speculator(Base&& session) noexcept : Base(std::move(session)) {}
+  explicit Speculator(Base&& session) noexcept;
 };
 
 /// Returns a session of another strategy under the control of a Speculator, which sends only drafts that pay off. A
@@ -55,5 +53,31 @@ template <DraftStrategy Strategy>
 [[nodiscard]] Session<Strategy, CostControl> speculator_with(Strategy strategy, CostOptions cost = {}) {
   return Session<Strategy, CostControl>(std::move(strategy), CostControl(std::move(cost)));
 }
+
+// A file that is compiled with REPRISE_COMPILED=1 leaves the composition to compiled.cpp, which defines it as 2.
+#ifndef REPRISE_COMPILED
+#define REPRISE_COMPILED 0
+#endif
+#if REPRISE_COMPILED == 1
+extern template class Session<NgramDrafter<RollingHashIndex>, CostControl>;
+#else
+#if REPRISE_COMPILED == 0
+#define REPRISE_INLINE inline
+#else
+#define REPRISE_INLINE
+#endif
+REPRISE_INLINE Speculator::Speculator(const NgramOptions& drafter, CostOptions cost)
+    : Base(NgramDrafter<RollingHashIndex>(drafter), CostControl(std::move(cost))) {}
+REPRISE_INLINE Speculator::Speculator(Base&& session) noexcept : Base(std::move(session)) {}
+REPRISE_INLINE Speculator::Speculator(Speculator&&) noexcept = default;
+REPRISE_INLINE Speculator& Speculator::operator=(Speculator&&) noexcept = default;
+REPRISE_INLINE Speculator::~Speculator() = default;
+REPRISE_INLINE Result<Speculator> Speculator::fork() const {
+  auto forked = Base::fork();
+  if (!forked) return forked.error();
+  return Speculator(std::move(*forked));
+}
+#undef REPRISE_INLINE
+#endif
 
 }}  // namespace reprise

@@ -157,8 +157,8 @@ class PassCosts {
 };
 
 /// The costs of a pass like `plain` with 0, 1, 2, ... drafted rows, and figures derived from these costs. CostControl
-/// compares lengths at these costs, and checks the chosen length at the exact context. All
-/// calls for one table must pass costs of the same curve.
+/// compares lengths at these costs, and checks the chosen length at the exact context. All calls
+/// for one table must pass costs of the same curve.
 struct CostTable {
   /// Returns true if the table has the costs of passes like `shape` with up to `max_nodes` drafted rows, and no more.
   [[nodiscard]] bool holds(const PassCosts& from, const PassShape& shape, std::size_t max_nodes) const noexcept {
