@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many sequences in one pass, as in a server with continuous batching. Requests come and go, and the planner divides
 // the rows of each pass among them.
+#include <reprise/batch.hpp>
 #include <reprise/reprise.hpp>
 
 #include <chrono>

@@ -32,7 +32,8 @@ class TimedPlayer : public Player {
     rows_ = batch.size();
     return Player::verify(batch, drafted);
   }
-  [[nodiscard]] std::chrono::nanoseconds pass_time() const noexcept {
+  // A time of std::chrono converts to a Duration, unless it is inexact in nanoseconds.
+  [[nodiscard]] reprise::Duration pass_time() const noexcept {
     return std::chrono::microseconds(9000 + 1000 * rows_);
   }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }

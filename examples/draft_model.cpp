@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small model drafts for a large one. For a greedy target it drafts its likeliest tokens; for a sampling target it
 // draws its drafts. Both "models" here count the letter pairs of a text; the large one has read more of it.
+#include <reprise/draft/model_drafter.hpp>
 #include <reprise/reprise.hpp>
 
 #include <algorithm>

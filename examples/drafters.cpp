@@ -3,6 +3,11 @@
 // predicted_output.cpp, draft_model.cpp, hybrid.cpp (a draft head) and json_grammar.cpp (forced tokens).
 #include "player.hpp"
 
+#include <reprise/draft/external_drafter.hpp>
+#include <reprise/draft/prompt_lookup_drafter.hpp>
+#include <reprise/draft/union_drafter.hpp>
+#include <reprise/history.hpp>
+#include <reprise/index/suffix_array.hpp>
 #include <reprise/reprise.hpp>
 #include <reprise_methods/best_of.hpp>
 #include <reprise_methods/lookahead_drafter.hpp>

@@ -3,6 +3,7 @@
 // compares the ids and finds the tokens that each pass committed. The C and Python interfaces stand on it.
 #include "player.hpp"
 
+#include <reprise/batch.hpp>
 #include <reprise/reprise.hpp>
 
 #include <chrono>

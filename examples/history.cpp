@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three requests get similar answers. A history of past requests, which survives a restart, drafts the second and
 // third.
+#include <reprise/history.hpp>
 #include <reprise/history/snapshot_file.hpp>
 #include <reprise/reprise.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two draft sources: lookup where the text repeats, and the engine's own draft head (MTP, EAGLE) for new text. BestOf
 // uses the source with the higher expected number of accepted tokens, as calibrated so far. The engine owns the loop.
+#include <reprise/draft/external_drafter.hpp>
 #include <reprise/reprise.hpp>
 #include <reprise_methods/best_of.hpp>
 

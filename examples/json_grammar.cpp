@@ -6,6 +6,7 @@
 // library asks the grammar only to save rows.
 #include "json_grammar.hpp"
 
+#include <reprise/draft/union_drafter.hpp>
 #include <reprise/reprise.hpp>
 #include <reprise_methods/jump_forward_drafter.hpp>
 

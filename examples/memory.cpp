@@ -3,6 +3,7 @@
 // shown. A snapshot keeps them over a restart. A corpus is read by all tenants.
 #include "player.hpp"
 
+#include <reprise/history.hpp>
 #include <reprise/reprise.hpp>
 #include <reprise_corpus/corpus_store.hpp>
 #include <reprise_corpus/corpus_writer.hpp>

@@ -3,6 +3,7 @@
 // is sent), and an index (where the context occurred before).
 #include "player.hpp"
 
+#include <reprise/draft/prompt_lookup_drafter.hpp>
 #include <reprise/reprise.hpp>
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file is rewritten with a few edits, and the caller supplies the old version as the predicted output. The drafter
 // copies from it across the edits, whether or not it is in the prompt.
+#include <reprise/draft/predicted_output_drafter.hpp>
+#include <reprise/draft/union_drafter.hpp>
 #include <reprise/reprise.hpp>
 
 #include <cstdio>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling with a seed gives the same tokens with and without drafting. The sampler of this engine has state: a random
 // stream and a repetition penalty. SamplerHistory keeps it in step with the committed tokens.
+#include <reprise/engine/sampler_history.hpp>
 #include <reprise/reprise.hpp>
 
 #include <algorithm>

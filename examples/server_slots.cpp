@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server that owns its loop: up to 16 slots share each pass, prompts arrive in the middle, requests end, are
 // cancelled and go on in other slots. The server tells the follower nothing but token ids.
+#include <reprise/batch.hpp>
 #include <reprise/reprise.hpp>
 
 #include <chrono>

@@ -2,6 +2,7 @@
 // Drafts that branch. Where the text has continued in several ways before, a chain must bet on one. A tree puts
 // the second guess into the same pass. The engine needs a mask (which rows see which), a position for each row, and a
 // commit that keeps selected rows. engine/tree.hpp and engine/attention_mask.hpp make the first two from the parents.
+#include <reprise/engine/tree.hpp>
 #include <reprise/reprise.hpp>
 
 #include <algorithm>

@@ -19,7 +19,7 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
-#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/next_tokens.hpp"
 #include "reprise/loop/generate.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/streams.hpp"

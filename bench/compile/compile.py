@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the cost of reprise for a compiler: processor time and bytes of code of five files.
+"""Measures the cost of reprise for a compiler: processor time and bytes of code of six files.
 
     python3 bench/compile/compile.py
 
@@ -22,11 +22,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "four standard headers"
+COMPILED = "quickstart with `reprise::compiled`"
 FILES = {
     BASE: "bench/compile/standard.cpp",
     "`reprise.hpp`, unused": "bench/compile/unused.cpp",
     "lookup, control, session": "bench/compile/lightest.cpp",
     "quickstart": "examples/quickstart.cpp",
+    COMPILED: "examples/quickstart.cpp",
     "a batch of slots": "bench/compile/batch.cpp",
     "the C interface": "include/reprise_c/reprise.cpp",
 }
@@ -60,11 +62,11 @@ def measure(compiler: str, level: str, rounds: int, folder: Path) -> list[dict[s
         for name, path in FILES.items():
             print(f"\r{compiler}: round {number + 1} of {rounds}, {name:30}", end="", file=sys.stderr, flush=True)
             made = folder / "made.o"
-            flags = OPTIONS_OF_C if path.endswith("reprise_c/reprise.cpp") else []
+            flags = OPTIONS_OF_C if path.endswith("reprise_c/reprise.cpp") else ["-DREPRISE_COMPILED=1"] if name == COMPILED else []
             seconds = run([compiler, "-std=c++20", level, f"-I{ROOT / 'include'}", *flags, "-c", str(ROOT / path), "-o", str(made)])
             rows[name]["seconds"] = min(seconds, rows[name]["seconds"])
             rows[name]["code"] = code_of(made)
-            if flags and number == 0:
+            if flags is OPTIONS_OF_C and number == 0:
                 linked = folder / "linked"
                 run([compiler, "-x", "c", f"-I{ROOT / 'include'}", str(PROGRAM_IN_C), "-x", "none", str(made), "-Wl,--gc-sections", "-o", str(linked)])
                 rows[name]["linked"] = code_of(linked)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of next-token counts: time of counting a token, of reading a context, and of merging two tables.
-#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/next_tokens.hpp"
 
 #include <benchmark/benchmark.h>
 

@@ -12,8 +12,7 @@
 
 #include "index_bench.hpp"
 #include "reprise/history/history_store.hpp"
-#include "reprise/index/next_token_counts.hpp"
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/speculator.hpp"
 

@@ -12,8 +12,7 @@
 #include "common/any_strategy.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/history_store.hpp"
-#include "reprise/index/next_token_counts.hpp"
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 #include "reprise_methods/token_table.hpp"
 #include "trace.hpp"
 

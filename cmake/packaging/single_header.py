@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the public headers of reprise as one file, with the same include path: single_include/reprise/reprise.hpp.
 
-It starts at include/reprise/reprise.hpp and puts each header of the library in place of its first #include. Includes of
-the standard library come first, sorted. The same headers always give the same bytes.
+It holds all public headers of the core, except history/snapshot_file.hpp, which calls the operating system. Each header
+of the library is put in place of its first #include. Includes of the standard library come first, sorted. The same
+headers always give the same bytes.
 """
 import argparse
 import pathlib
@@ -15,6 +16,7 @@ INCLUDE = re.compile(r"^\s*#\s*include\s*([<\"])([^>\"]+)[>\"]")
 OWN = re.compile(r"reprise(_\w+)?/")
 OPEN = re.compile(r"^\s*#\s*if")
 CLOSE = re.compile(r"^\s*#\s*endif")
+SYSTEM = "reprise/history/snapshot_file.hpp"
 DROPPED = ("// SPDX-License-Identifier:", "#pragma once")
 
 
@@ -56,11 +58,11 @@ class Amalgamation:
         body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
         self.blocks.append(f"// ---- {name}\n\n{body}\n")
 
-    def text(self, version, starts):
+    def text(self, version, also):
         includes = "".join(f"#include <{name}>\n" for name in sorted(self.standard))
         head = (
             "// SPDX-License-Identifier: Apache-2.0\n"
-            f"// reprise {version}, a single header made of {', '.join(starts)} by cmake/packaging/single_header.py.\n"
+            f"// reprise {version}, a single header made of {', '.join(['the core', *also])} by cmake/packaging/single_header.py.\n"
             "// Do not include it together with headers of the source tree.\n"
             "#pragma once\n"
         )
@@ -73,6 +75,13 @@ def version_of(folder):
     if not found:
         raise Failure(f"{path} has no line version_string = \"...\"")
     return found[1]
+
+
+def core(folder):
+    """The public headers of the core, reprise.hpp first."""
+    names = sorted(str(path.relative_to(folder)) for path in (folder / "reprise").rglob("*.hpp"))
+    public = [name for name in names if "/detail/" not in name and name not in (SYSTEM, "reprise/reprise.hpp")]
+    return ["reprise/reprise.hpp", *public]
 
 
 def main():
@@ -89,17 +98,17 @@ def main():
         action="append",
         default=[],
         metavar="HEADER",
-        help="a public header that reprise.hpp leaves out, for example reprise_testing/check_verifier.hpp; repeatable",
+        help="a public header that the file leaves out, for example reprise_testing/check_verifier.hpp; repeatable",
     )
     parser.add_argument("--list", action="store_true", help="print the names of the headers in the file; write nothing")
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if --output is out of date")
     options = parser.parse_args()
     try:
         made = Amalgamation(options.include)
-        starts = ["reprise/reprise.hpp", *options.also]
+        starts = [*core(options.include), *options.also]
         for name in starts:
             made.add(name, "the command line")
-        text = made.text(version_of(options.include), starts)
+        text = made.text(version_of(options.include), options.also)
         if options.list:
             print("\n".join(sorted(made.seen)))
         elif str(options.output) == "-" and not options.check:

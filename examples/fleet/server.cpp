@@ -6,6 +6,7 @@
 //
 // A request is a line of standard input: the name of a place. The answer is a line of JSON.
 // --private: the snapshot gets a fingerprint of its tenant, so that no common corpus can take it.
+#include <reprise/history.hpp>
 #include <reprise/history/snapshot_file.hpp>
 #include <reprise/reprise.hpp>
 

@@ -24,6 +24,9 @@
 
 #include "digests/digest.hpp"
 #include "replay/trace.hpp"
+#include "reprise/batch.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "reprise/history.hpp"
 #include "reprise/reprise.hpp"
 #include "reprise_c/reprise.h"
 

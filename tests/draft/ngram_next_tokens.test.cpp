@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/next_tokens.hpp"
 #include "reprise_testing/check_strategy.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/ngram_world.hpp"

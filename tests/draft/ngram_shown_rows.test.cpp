@@ -13,7 +13,7 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 #include "reprise_testing/check_strategy.hpp"
 #include "support/combined_world.hpp"
 #include "support/ngram_world.hpp"

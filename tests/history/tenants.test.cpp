@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/ngram_options.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 #include "support/fails.hpp"
 

@@ -124,6 +124,14 @@ inline std::string declared_name(std::string_view statement) {
   return words.empty() ? std::string() : words.back();
 }
 
+/// True for a function that is defined outside of its class: its name has the class in front.
+inline bool is_member_definition(std::string_view statement) {
+  std::string_view name = statement.substr(0, statement.find('('));
+  if (name.size() == statement.size() || name.find('=') != std::string_view::npos) return false;
+  while (!name.empty() && (in_word(name.back()) || name.back() == '~')) name.remove_suffix(1);
+  return name.ends_with("::");
+}
+
 /// The names that a header declares for users at namespace scope, as written inside of `reprise` or
 /// `reprise::testing`: Session, presets::vllm, archetype::Engine. Without those of namespaces named detail, and
 /// without operators.
@@ -135,7 +143,7 @@ inline Names declared_names(const std::string& header) {
   const auto keep = [&] {
     std::string scope;
     for (const std::string& part : scopes) scope += part;
-    const std::string name = declared_name(statement);
+    const std::string name = is_member_definition(statement) ? std::string() : declared_name(statement);
     if (!name.empty() && scope.find("detail::") == std::string::npos) found.insert(scope + name);
     statement.clear();
   };

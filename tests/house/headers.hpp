@@ -125,9 +125,9 @@ inline const Names& system_headers() {
   return names;
 }
 
-/// True for public headers outside reprise.hpp: those of the parts, and the calls of the operating system.
-inline bool is_public_by_list(const Header& header) {
-  return !header.detail && (header.name.starts_with("reprise_") || system_headers().contains(header.name));
+/// True for the headers that only include others.
+inline bool is_umbrella(const std::string& name) {
+  return Names{"reprise/reprise.hpp", "reprise/batch.hpp", "reprise/history.hpp"}.contains(name);
 }
 
 }  // namespace house

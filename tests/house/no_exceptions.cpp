@@ -6,6 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/batch.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "reprise/history.hpp"
+#include "reprise/index/suffix_array.hpp"
 #include "reprise/reprise.hpp"
 #include "reprise_methods/repetition_gate.hpp"
 #include "reprise_methods/token_table.hpp"

@@ -70,7 +70,7 @@ std::string page() { return read(root() / "docs/reference.md"); }
 
 std::vector<Header> public_headers() {
   std::vector<Header> found = headers();
-  std::erase_if(found, [](const Header& header) { return header.detail || header.name == "reprise/reprise.hpp"; });
+  std::erase_if(found, [](const Header& header) { return header.detail || is_umbrella(header.name); });
   return found;
 }
 
@@ -160,6 +160,9 @@ TEST(Reference, NamesNothingThatDoesNotExist) {
 }
 
 TEST(Declarations, AreFoundByName) {
+  EXPECT_EQ(declared_names("namespace reprise { template <class T> int A<T>::f(int x) { return x; } A::~A() {} "
+                           "int b = C::d(); }"),
+            (Names{"b"}));
   EXPECT_EQ(declared_names(
                 "namespace reprise::inline v0 { using A = int; template <class T> class [[nodiscard]] B { int f(); "
                 "}; enum class C : int { a, b }; template <class T> concept D = requires(T t) { t.f(); }; }"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "reprise/index/next_token_counts.hpp"
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 #include "support/fails.hpp"
 #include "support/table_kinds.hpp"
 

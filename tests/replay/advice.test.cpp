@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "replay/replay_tool.hpp"
+#include "reprise/history.hpp"
+#include "reprise/index/suffix_array.hpp"
 #include "reprise/reprise.hpp"
 #include "reprise_testing/random.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/next_tokens.hpp"
 #include "support/choices.hpp"
 
 namespace reprise::testing {

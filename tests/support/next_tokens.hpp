@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/next_tokens.hpp"
 
 namespace reprise::testing {
 

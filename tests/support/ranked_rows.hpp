@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 #include "reprise_testing/random.hpp"
 
 namespace reprise::testing {

@@ -6,8 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/index/next_token_counts.hpp"
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/next_tokens.hpp"
 #include "support/ranked_rows.hpp"

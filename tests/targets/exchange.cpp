@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/history.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/reprise.hpp"
 #include "reprise_corpus/corpus_store.hpp"

@@ -12,8 +12,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/index/detail/token_hash.hpp"
-#include "reprise/index/next_token_counts.hpp"
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 
 /// \file Saves a table of next-token counts or of ranked rows as a section of a snapshot, and loads it. docs/formats.md
 /// documents every byte.

@@ -15,8 +15,7 @@
 #include "reprise/evidence/calibration_state.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/index/detail/token_hash.hpp"
-#include "reprise/index/next_token_counts.hpp"
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 
 namespace reprise { inline namespace v0 {
 

@@ -19,8 +19,7 @@
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/evidence/detail/next_token_evidence.hpp"
 #include "reprise/evidence/detail/token_calibrator.hpp"
-#include "reprise/index/next_token_counts.hpp"
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 
 namespace reprise { inline namespace v0 { namespace detail {
 

@@ -13,7 +13,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/token_hash.hpp"
-#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/next_tokens.hpp"
 
 namespace reprise { inline namespace v0 { namespace detail {
 

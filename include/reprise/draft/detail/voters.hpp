@@ -15,7 +15,6 @@
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
-#include "reprise/draft/ngram_options.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/evidence/detail/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -118,7 +117,7 @@ class Voters {
   static constexpr std::size_t max_own = 32;  ///< maximum number of places in the context
   static constexpr std::size_t max_from_stores = 32;
   static constexpr std::size_t max_from_store = 12;
-  static constexpr std::size_t max_stores = NgramOptions::max_stores;
+  static constexpr std::size_t max_stores = 4;
   static constexpr std::size_t capacity = max_own + max_from_stores;
 
   explicit Voters(const std::array<DatastoreRef, max_stores>& stores) noexcept : stores_(stores) {

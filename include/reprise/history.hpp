@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file What outlives a request: past text and counts of next tokens as sources of drafts, and snapshots of what was
+/// learned. Snapshots in files call the operating system, so history/snapshot_file.hpp is included by name.
+
+#include "reprise/history/history_snapshot.hpp"
+#include "reprise/history/history_store.hpp"
+#include "reprise/history/snapshot.hpp"
+#include "reprise/history/table_snapshots.hpp"
+#include "reprise/history/tenants.hpp"
+#include "reprise/index/next_tokens.hpp"
