@@ -42,12 +42,6 @@ constexpr Probability anything = Probability::from_raw(1);
 using testing::Drafted;
 using Lent = testing::Lent<Drafter>;
 
-Tokens path_to(const Drafted& draft, std::size_t node) {
-  Tokens path;
-  for (auto i = static_cast<NodeIndex>(node); i != anchor_parent; i = draft.nodes[static_cast<std::size_t>(i)].parent)
-    path.insert(path.begin(), draft.nodes[static_cast<std::size_t>(i)].token);
-  return path;
-}
 Tokens joined(Tokens a, const Tokens& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -86,11 +80,10 @@ static_assert(!DraftModel<ModelWithoutTruncate> && !DraftModel<ModelOfDoubles> &
 static_assert(DistributionStrategy<Drafter> && ReservableStrategy<Drafter> && MeasurableStrategy<Drafter>);
 
 const ModelOptions chain = {.min_path_probability = anything};
-const ModelOptions tree = {.branches = 3, .min_path_probability = anything};
 const ModelOptions sampled = {.kind = DraftKind::sampled, .min_path_probability = anything};
 
 class ModelDrafterKinds : public ::testing::TestWithParam<ModelOptions> {};
-INSTANTIATE_TEST_SUITE_P(All, ModelDrafterKinds, ::testing::Values(chain, tree, sampled));
+INSTANTIATE_TEST_SUITE_P(All, ModelDrafterKinds, ::testing::Values(chain, sampled));
 
 TEST_P(ModelDrafterKinds, KeepTheContractOfAStrategy) {
   const auto report = testing::check_strategy([] { return Drafter::make(ToyModel(), GetParam()).value(); });
@@ -101,14 +94,10 @@ TEST(ModelOptions, ThatCannotWorkAreRefused) {
   const char* const length = "draft_length has to be between 1 and 64";
   EXPECT_THAT(Drafter::make(ToyModel(), {.draft_length = 0}), testing::refuses(0, 1, length));
   EXPECT_THAT(Drafter::make(ToyModel(), {.draft_length = 65}), testing::refuses(65, 64, length));
-  const char* const branches = "branches has to be between 1 and 8";
-  EXPECT_THAT(Drafter::make(ToyModel(), {.branches = 0}), testing::refuses(0, 1, branches));
-  EXPECT_THAT(Drafter::make(ToyModel(), {.branches = 9}), testing::refuses(9, 8, branches));
 }
 
 TEST(ModelOptions, MayBeAtTheirLimits) {
   for (const std::size_t length : {1U, 64U}) EXPECT_TRUE(Drafter::make(ToyModel(), {.draft_length = length}));
-  for (const std::size_t branches : {1U, 8U}) EXPECT_TRUE(Drafter::make(ToyModel(), {.branches = branches}));
 }
 
 TEST(ModelDrafter, HasDefaultsThatMakeGivesToo) {
@@ -120,7 +109,6 @@ TEST(ModelDrafter, HasDefaultsThatMakeGivesToo) {
   EXPECT_EQ(made.propose().tokens(), expected.tokens());
   EXPECT_EQ(by_default->options().kind, made->options().kind);
   EXPECT_EQ(by_default->options().draft_length, made->options().draft_length);
-  EXPECT_EQ(by_default->options().branches, made->options().branches);
 }
 static_assert(!std::constructible_from<Drafter, ToyModel, ModelOptions>, "settings can be refused");
 
@@ -191,32 +179,6 @@ TEST(ModelDrafter, DraftsWhatTheModelFindsLikeliest) {
   }
 }
 
-TEST(ModelDrafter, DraftsTheLikeliestPathsOfATree) {
-  const ToyModel model(6, 4);
-  const Tokens context = {2, 5};
-  Lent drafter = begun({.draft_length = 3, .branches = 6, .min_path_probability = anything}, context, model);
-  const Drafted draft = drafter.propose({.max_nodes = 24});
-  // All paths of up to three tokens.
-  std::vector<double> wanted;
-  std::vector<std::pair<Tokens, double>> paths = {{{}, 1.0}};
-  for (int depth = 0; depth < 3; ++depth) {
-    std::vector<std::pair<Tokens, double>> longer;
-    for (const auto& [tokens, probability] : paths) {
-      const auto distribution = model.after(joined(context, tokens));
-      for (Token token = 0; token < 6; ++token) {
-        longer.emplace_back(joined(tokens, {token}),
-                            probability * static_cast<double>(distribution[static_cast<std::size_t>(token)]));
-        wanted.push_back(longer.back().second);
-      }
-    }
-    paths = longer;
-  }
-  std::sort(wanted.rbegin(), wanted.rend());
-  ASSERT_EQ(draft.nodes.size(), 24U);
-  for (std::size_t i = 0; i < draft.nodes.size(); ++i)
-    EXPECT_NEAR(draft.nodes[i].path_probability.to_double(), wanted[i], 1e-7) << i;
-}
-
 TEST(ModelDrafter, GoesDownToTheLeastProbability) {
   for (const bool by_budget : {false, true}) {
     const Probability least = Probability::ratio(1, 4);
@@ -246,17 +208,10 @@ TEST(ModelDrafter, RunsTheModelOnceForEachToken) {
   }
 }
 
-TEST(ModelDrafter, TriesAsManyTokensAtAPlaceAsItHasBranches) {
-  for (const std::size_t branches : {1U, 2U, 4U}) {
-    Lent drafter = begun({.draft_length = 1, .branches = branches, .min_path_probability = anything}, {1, 2});
-    EXPECT_EQ(drafter.propose().nodes.size(), branches);
-  }
-}
-
 // --- Feeding the model ---
 
 TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
-  for (const ModelOptions& options : {chain, tree, sampled})
+  for (const ModelOptions& options : {chain, sampled})
     for (std::size_t accepted = 0; accepted <= 8; ++accepted)
       for (const bool by_chance : {false, true}) {
         Tokens context = {1, 2, 3};
@@ -288,7 +243,7 @@ TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
 }
 
 TEST(ModelDrafter, StaysInStepWhateverHappens) {
-  for (const ModelOptions& options : {chain, tree, sampled}) {
+  for (const ModelOptions& options : {chain, sampled}) {
     testing::Random random(11);
     Lent drafter{Drafter::make(ToyModel(5, 2), options).value()};
     Tokens context = {1};
@@ -303,7 +258,7 @@ TEST(ModelDrafter, StaysInStepWhateverHappens) {
           ASSERT_TRUE(std::equal(context.begin(), context.end(), cache.begin()));
         }
         if (random.chance(80)) {
-          Tokens committed = draft.nodes.empty() ? Tokens() : path_to(draft, random.below(draft.nodes.size()));
+          Tokens committed = draft.tokens();
           committed.resize(random.below(committed.size() + 1));
           committed.push_back(static_cast<Token>(random.below(5)));
           drafter.feedback({draft.view(), {}, {}, committed.back(), Cut::none, {}});
@@ -364,7 +319,7 @@ TEST(ModelDrafter, FeedsTheLastTokenOnlyWhereTheCacheBeginsWithTheContext) {
 }
 
 TEST(ModelDrafter, KeepsNoCopyOfTheContext) {
-  for (const ModelOptions& options : {chain, tree, sampled}) {
+  for (const ModelOptions& options : {chain, sampled}) {
     Lent drafter = begun(options, {1, 2, 3});
     const std::size_t bytes = drafter->memory_bytes();
     drafter.reserve(1000);
@@ -387,7 +342,7 @@ TEST(ModelDrafter, DoesNotRunTheModelBeforeItIsAsked) {
 // --- Models that fail ---
 
 TEST(ModelDrafter, DraftsWhatItHasWhenTheModelCannotGoOnAndIsInStepAfterItThrew) {
-  for (const ModelOptions& options : {chain, tree, sampled})
+  for (const ModelOptions& options : {chain, sampled})
     for (const auto fault : {ToyModel::Fault::empty, ToyModel::Fault::throws}) {
       Lent healthy = begun(options, {1, 2, 3, 4});
       healthy->reseed(1);
@@ -399,8 +354,8 @@ TEST(ModelDrafter, DraftsWhatItHasWhenTheModelCannotGoOnAndIsInStepAfterItThrew)
         Lent drafter = begun(options, {1, 2, 3}, model);
         if (fault == ToyModel::Fault::throws) {
           EXPECT_THROW(static_cast<void>(drafter.propose()), std::runtime_error);
-        } else if (const Drafted draft = drafter.propose(); options.branches == 1) {
-          EXPECT_EQ(draft.nodes.size(), fail_at - 1);
+        } else {
+          EXPECT_EQ(drafter.propose().nodes.size(), fail_at - 1);
         }
         drafter.observe(Tokens{4}, Origin::output);
         drafter->reseed(1);

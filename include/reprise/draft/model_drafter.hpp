@@ -16,7 +16,6 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/detail/best_first.hpp"
 #include "reprise/evidence/detail/hit_rate.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 
@@ -142,8 +141,7 @@ namespace reprise { inline namespace v0 {
 struct ModelOptions {
   /// ordered: the model's likeliest tokens. sampled: tokens drawn from its distribution, for rejection sampling.
   DraftKind kind = DraftKind::ordered;
-  std::size_t draft_length = 8;  ///< maximum number of tokens on one path, 1..64; each costs a run of the model
-  std::size_t branches = 1;      ///< maximum number of children per node of an ordered draft, 1..8; above 1: a tree
+  std::size_t draft_length = 8;  ///< maximum number of tokens, 1..64; each costs a run of the model
   /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it. The default is
   /// higher than that of other drafters, because each token costs a run of the model, and control does not know that
   /// cost.
@@ -153,9 +151,8 @@ struct ModelOptions {
 
 /// Drafts with a small model that has the target's vocabulary (Leviathan et al. 2023; Chen et al. 2023).
 ///
-/// *Ordered* drafts consist of the likeliest tokens. The probability of a path is the product of the model's own
-/// probabilities. With one branch the draft is a greedy chain; with more it is a tree that grows best first. Switching
-/// to a different path costs a run of the model over the tokens that the paths do not share.
+/// *Ordered* drafts are greedy chains: each token is the likeliest one. The probability of a path is the product of the
+/// model's own probabilities.
 ///
 /// *Sampled* drafts are chains of tokens drawn from the model's distribution; distribution() returns it. The
 /// probability of a node is fixed before its token is drawn. Given the parent, it is the acceptance rate of drafted
@@ -184,18 +181,14 @@ template <DraftModel Model>
 class ModelDrafter {
  public:
   static constexpr std::size_t max_nodes = detail::ModelCache<Model>::longest_path;  ///< largest draft, in nodes
-  static constexpr std::size_t most_branches = 8;
 
   explicit ModelDrafter(Model model = Model()) : ModelDrafter(std::move(model), ModelOptions()) {}
 
-  /// Makes a drafter with these settings. Errors: invalid_argument if draft_length or branches is out of range.
+  /// Makes a drafter with these settings. Errors: invalid_argument if draft_length is out of range.
   static Result<ModelDrafter> make(Model model, const ModelOptions& options = {}) {
     if (options.draft_length == 0 || options.draft_length > max_nodes)
       return Error{ErrorCode::invalid_argument, "draft_length has to be between 1 and 64", options.draft_length,
                    std::clamp<std::size_t>(options.draft_length, 1, max_nodes)};
-    if (options.branches == 0 || options.branches > most_branches)
-      return Error{ErrorCode::invalid_argument, "branches has to be between 1 and 8", options.branches,
-                   std::clamp<std::size_t>(options.branches, 1, most_branches)};
     return ModelDrafter(std::move(model), options);
   }
 
@@ -228,10 +221,7 @@ class ModelDrafter {
     if (sampled) draft.clear(DraftKind::sampled);
     if (context.empty() || draft.budget().max_leaves == 0) return;  // saves a useless run of the model
     if (sampled) return draw(context, draft);
-    bool able = true;  // false once the model has failed; the waiting nodes are still drafted
-    proposed_ = detail::grow_best_first(nodes_, draft, [&](NodeIndex parent, Frontier& frontier) {
-      able = able && expand(context, parent, draft, frontier);
-    });
+    draft_likeliest(context, draft);
   }
 
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
@@ -271,17 +261,6 @@ class ModelDrafter {
   static constexpr std::size_t depth_classes = 4;
   static constexpr std::size_t sureness_classes = 8;
 
-  struct Node {
-    Probability path;
-    Token token = 0;
-    NodeIndex parent = anchor_parent;
-    std::uint16_t depth = 0;  // 1: directly after the anchor
-
-    [[nodiscard]] DraftNode node() const noexcept {
-      return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::model};
-    }
-  };
-  using Frontier = detail::Frontier<Node, max_nodes>;
   struct Choice {
     Probability probability;
     Token token = 0;
@@ -310,59 +289,44 @@ class ModelDrafter {
     return weight < 1.0F ? static_cast<std::uint64_t>(weight * static_cast<float>(one)) : one;
   }
 
+  /// Returns the largest number of tokens to draft. The draft would refuse more, but only after a useless run of the
+  /// model.
+  [[nodiscard]] std::size_t most_tokens(const Draft& draft) const noexcept {
+    return std::min({draft.budget().max_nodes, draft.budget().max_depth, options_.draft_length});
+  }
   [[nodiscard]] Probability least_probability(const Draft& draft) const noexcept {
     return std::max(options_.min_path_probability, draft.budget().min_path_probability);
   }
 
-  /// Runs the model up to `parent` and pushes the best next tokens onto the frontier. Returns false if the model fails.
-  bool expand(TokenSpan context, NodeIndex parent, Draft& draft, Frontier& frontier) {
-    std::size_t depth = 0;
-    Probability path = Probability::one();
-    if (parent != anchor_parent) {
-      const Node& node = nodes_[static_cast<std::size_t>(parent)];
-      depth = node.depth;
-      path = node.path;
-      // At or below the bar, no child can enter the frontier.
-      if (depth >= options_.draft_length || path <= frontier.bar()) return true;
-      std::size_t at = depth;
-      for (NodeIndex i = parent; i != anchor_parent; i = nodes_[static_cast<std::size_t>(i)].parent)
-        path_[--at] = nodes_[static_cast<std::size_t>(i)].token;
-    }
-    const std::span<const float> distribution = cache_.after(context, TokenSpan(path_).first(depth));
-    if (distribution.empty()) return false;
-
+  void draft_likeliest(TokenSpan context, Draft& draft) {
+    const std::size_t most = most_tokens(draft);
     const Probability least = least_probability(draft);
-    std::array<Choice, most_branches> best;  // NOLINT(*-member-init): filled as far as it is read
-    const std::size_t count = likeliest(distribution, std::span(best).first(draft.chain() ? 1 : options_.branches));
-    for (const Choice& choice : std::span(best).first(count)) {
-      const Probability reached = path * choice.probability;
-      if (reached < least) draft.leave_out();
-      if (reached >= least && reached > frontier.bar())
-        frontier.push({reached, choice.token, parent, static_cast<std::uint16_t>(depth + 1)});
+    Probability path = Probability::one();
+    for (std::size_t depth = 0; depth < most; ++depth) {
+      const auto [probability, token] = likeliest(cache_.after(context, TokenSpan(path_).first(depth)));
+      if (probability == Probability::zero()) return;
+      path = path * probability;
+      if (path < least) return draft.leave_out();
+      if (!draft.extend({.token = token, .path_probability = path, .source = DraftSource::model})) return;
+      if (draft.ends(static_cast<NodeIndex>(depth))) return;
+      path_[depth] = token;
     }
-    return true;
   }
-  /// Writes the most probable tokens to `best`, likeliest first, and returns their number.
-  static std::size_t likeliest(std::span<const float> distribution, std::span<Choice> best) noexcept {
-    std::size_t count = 0;
+  /// Returns the most probable token, or probability zero if there is none.
+  static Choice likeliest(std::span<const float> distribution) noexcept {
+    Choice best;
     for (std::size_t token = 0; token < distribution.size(); ++token) {
       const auto probability =
           Probability::from_raw(static_cast<std::uint32_t>(fixed<detail::ProbabilityScale>(distribution[token])));
-      if (probability == Probability::zero() || (count == best.size() && probability <= best[count - 1].probability))
-        continue;
-      std::size_t at = count < best.size() ? count++ : count - 1;
-      for (; at > 0 && best[at - 1].probability < probability; --at) best[at] = best[at - 1];
-      best[at] = {probability, static_cast<Token>(token)};
+      if (probability > best.probability) best = {probability, static_cast<Token>(token)};
     }
-    return count;
+    return best;
   }
 
   void draw(TokenSpan context, Draft& draft) {
     const std::size_t size = vocabulary();
     if (drawn_from_.size() < options_.draft_length * size) return;
-    // The draft would refuse further nodes, but only after a useless run of the model.
-    const DraftBudget& budget = draft.budget();
-    const std::size_t most = std::min({budget.max_nodes, budget.max_depth, options_.draft_length});
+    const std::size_t most = most_tokens(draft);
     const Probability least = least_probability(draft);
     Probability path = Probability::one();
     for (std::size_t depth = 0; depth < most; ++depth) {
@@ -423,7 +387,6 @@ class ModelDrafter {
   std::array<detail::HitRate, depth_classes * sureness_classes> rates_;
 
   // The current draft, with the data that feedback() needs.
-  std::array<Node, max_nodes> nodes_;
   std::array<Token, max_nodes> path_{};
   std::array<std::uint8_t, max_nodes> lessons_{};
   std::size_t proposed_ = 0;
