@@ -411,7 +411,9 @@ TEST(BatchPlanner, EachLimitHasAnEffect) {
   const CostCurve free = CostCurve::linear(0);
   EXPECT_EQ(BatchPlanner({.curve = free}).plan(drafts.entries()).drafted, 8U);
   EXPECT_EQ(BatchPlanner({.curve = free, .max_nodes = 3}).plan(drafts.entries()).drafted, 6U);
-  EXPECT_EQ(BatchPlanner({.curve = free, .max_drafted = 5}).plan(drafts.entries()).drafted, 5U);
+  Drafts many;
+  for (std::size_t i = 0; i <= BatchPlanner::most_drafted / 4; ++i) many.chain({90, 80, 70, 60});
+  EXPECT_EQ(BatchPlanner({.curve = free}).plan(many.entries()).drafted, BatchPlanner::most_drafted);
   EXPECT_EQ(BatchPlanner({.curve = free, .max_rows = 6}).plan(drafts.entries()).drafted, 4U);
   EXPECT_EQ(BatchPlanner({.curve = CostCurve::linear(0.25)}).plan(drafts.entries()).drafted, 4U);
 }

@@ -67,7 +67,6 @@ void for_each_drafter(Visit visit) {
   visit("prompt lookup", PromptLookupDrafter<>());
   visit("predicted output", predicted());
   visit("model, chain", model({}));
-  visit("model, tree", model({.branches = 3, .min_path_probability = anything}));
   visit("model, sampled", model({.kind = DraftKind::sampled, .min_path_probability = anything}));
   visit("REST", rest(false));
   visit("REST, cut", rest(true));

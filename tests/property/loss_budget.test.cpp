@@ -404,7 +404,6 @@ class BatchDuel {
     BatchOptions options;
     options.curve = world.curve.curve;
     options.widths = world.widths;
-    options.max_drafted = 48;
     options.loss_budget = &budget_;
     for (std::size_t i = 0; i < world.planners; ++i) players_.push_back(std::make_unique<Player>(options));
     for (std::size_t i = 0; i < most; ++i) indices_.push_back(static_cast<NodeIndex>(i));

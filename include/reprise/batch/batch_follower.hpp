@@ -81,16 +81,12 @@ class BatchFollower {
   }();
 
   /// Returns a follower of `slots` slots. Each of them drafts with a copy of `strategy`. Errors: out_of_memory;
-  /// size_out_of_range if BatchOptions::max_nodes is above most_nodes, or max_drafted above BatchPlanner::most_drafted.
+  /// size_out_of_range if BatchOptions::max_nodes is above most_nodes.
   static Result<BatchFollower> make(std::size_t slots, const S& strategy = S(), BatchOptions options = {}) {
     if (options.max_nodes > most_nodes && options.max_nodes != unlimited)
       return Error{ErrorCode::size_out_of_range,
                    "BatchOptions::max_nodes is above the largest draft: pass at most BatchFollower::most_nodes",
                    options.max_nodes, most_nodes};
-    if (options.max_drafted > BatchPlanner::most_drafted)
-      return Error{ErrorCode::size_out_of_range,
-                   "BatchOptions::max_drafted is above the limit: pass at most BatchPlanner::most_drafted",
-                   options.max_drafted, BatchPlanner::most_drafted};
     const std::size_t room =
         options.max_nodes == unlimited ? most_draft_nodes : std::max(options.max_nodes, most_draft_nodes);
     BatchFollower made(std::move(options));

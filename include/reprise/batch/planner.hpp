@@ -67,9 +67,6 @@ struct BatchOptions {
   /// 256. BatchFollower::make() refuses values above the largest draft of its strategy. By default, the bound is that
   /// of the budget asked or of the slot, up to most_draft_nodes. If that is unlimited, it is 63: a pass of 64 rows.
   std::size_t max_nodes = unlimited;
-  /// Upper bound on the drafted rows of a pass. A BatchPlanner takes larger values than 65,536 for 65,536.
-  /// BatchFollower::make() refuses them.
-  std::size_t max_drafted = 512;
   /// The row counts that the engine can run for a whole pass (captured graphs). The caller pads the rows of a plan up
   /// to the next allowed count.
   AllowedWidths widths = {};
@@ -118,7 +115,7 @@ struct BatchPlan {
 /// changes with each pass.
 ///
 /// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 1.4
-/// KB of counts, 55 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
+/// KB of counts, 55 KB of learned curves, and 6 KB of costs. Each sequence adds 16 bytes, and
 /// 2 bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
   using Rate = detail::Rate;
@@ -126,8 +123,8 @@ class BatchPlanner {
 
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
-  /// The largest value of BatchOptions::max_drafted.
-  static constexpr std::size_t most_drafted = std::size_t{1} << 16;
+  /// Upper bound on the drafted rows of a pass, over all sequences.
+  static constexpr std::size_t most_drafted = 512;
   /// For learn(): the rows of an entry did not run.
   static constexpr std::size_t did_not_run = unlimited;
   /// For learn(): the result of an entry is not known yet.
@@ -145,7 +142,7 @@ class BatchPlanner {
   explicit BatchPlanner(BatchOptions options = {}) noexcept
       : usual_nodes_(options.max_nodes == unlimited ? 63 : std::min(options.max_nodes, most_nodes)),
         options_(bounded(std::move(options))),
-        cost_(std::exchange(options_.curve, {}), options_.widths, options_.max_drafted),
+        cost_(std::exchange(options_.curve, {}), options_.widths, most_drafted),
         losses_(LossBudget(), options_.loss_budget),
         offered_(options_.max_nodes) {}
 
@@ -338,7 +335,6 @@ class BatchPlanner {
 
   static BatchOptions bounded(BatchOptions options) noexcept {
     options.max_nodes = options.max_nodes == unlimited ? most_draft_nodes : std::min(options.max_nodes, most_nodes);
-    options.max_drafted = std::min(options.max_drafted, most_drafted);
     return options;
   }
   [[nodiscard]] bool grow(std::size_t sequences) noexcept {
@@ -380,8 +376,8 @@ class BatchPlanner {
   /// Returns the increase of BatchCost::log() for one more row, at the size of the last pass. It is the mean over one
   /// more row for each sequence, because single rows may be free.
   [[nodiscard]] std::int64_t step_of_last_pass() const noexcept {
-    const std::size_t from = std::min(last_paid_, options_.max_drafted);
-    const std::size_t to = std::min(from + plain_.sequences, options_.max_drafted);
+    const std::size_t from = std::min(last_paid_, most_drafted);
+    const std::size_t to = std::min(from + plain_.sequences, most_drafted);
     return to == from ? detail::most_rate : (cost_.log(to) - cost_.log(from)) / static_cast<std::int64_t>(to - from);
   }
 

@@ -43,8 +43,8 @@ enum class Origin : std::uint8_t {
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 /// A length of time in whole nanoseconds. Every std::chrono::duration of integers that is exact in nanoseconds converts
-/// to it; std::chrono::nanoseconds(time.count()) is the way back. A type of its own, because <chrono> takes longer to
-/// compile than the core's other standard headers together.
+/// to it, and it converts to std::chrono::nanoseconds. A type of its own, because <chrono> takes longer to compile than
+/// the core's other standard headers together.
 class Duration {
  public:
   constexpr Duration() noexcept = default;
@@ -58,6 +58,13 @@ class Duration {
   constexpr Duration(const Chrono& time) noexcept  // NOLINT(google-explicit-constructor): exact
       : nanoseconds_(static_cast<std::int64_t>(time.count()) *
                      (1'000'000'000 / Chrono::period::den * Chrono::period::num)) {}
+
+  template <class Chrono>
+  requires(std::numeric_limits<typename Chrono::rep>::is_integer&& Chrono::period::num == 1 &&
+           Chrono::period::den == 1'000'000'000) constexpr
+  operator Chrono() const noexcept {  // NOLINT(google-explicit-constructor): exact
+    return Chrono(static_cast<typename Chrono::rep>(nanoseconds_));
+  }
 
   /// Returns the nanoseconds.
   [[nodiscard]] constexpr std::int64_t count() const noexcept { return nanoseconds_; }
