@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/strategy.hpp"
 
 namespace reprise {

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/strategy.hpp"
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/draft/detail/members.hpp"
 #include "reprise/index/lookup_index.hpp"

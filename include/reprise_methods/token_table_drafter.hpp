@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/evidence/detail/hit_rate.hpp"
 #include "reprise_methods/repetition_gate.hpp"

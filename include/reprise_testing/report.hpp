@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/contract.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 
 namespace reprise::testing {
 

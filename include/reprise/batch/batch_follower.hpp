@@ -10,9 +10,9 @@
 
 #include "reprise/batch/planner.hpp"
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"

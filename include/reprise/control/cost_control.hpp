@@ -17,8 +17,8 @@
 #include "reprise/control/detail/pass_costs.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/evidence/detail/claim_calibrator.hpp"
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 
 namespace reprise { inline namespace v0 {
 

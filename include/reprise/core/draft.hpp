@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise { inline namespace v0 {
@@ -272,7 +272,7 @@ class Draft {
     return std::uint64_t{1} << (hash >> 26);
   }
   /// True if a stop ends at `node`.
-  [[nodiscard]] bool has_stop(NodeIndex node) const noexcept {
+  [[nodiscard]] REPRISE_COLD bool has_stop(NodeIndex node) const noexcept {
     const DraftBudget::Stops& stops = budget_.stops;
     const Token token = storage_[static_cast<std::size_t>(node)].token;
     for (const TokenSpan ids : {stops.eos, stops.more_eos, stops.ids})

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/contract.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 
 namespace reprise { inline namespace v0 {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"

@@ -9,10 +9,10 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"

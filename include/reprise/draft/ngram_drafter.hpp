@@ -10,7 +10,7 @@
 #include <span>
 
 #include "reprise/core/datastore.hpp"
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/strategy.hpp"
@@ -67,7 +67,6 @@ struct NgramOptions {
   /// Memory limit of the rows of the current sequence, allocated when the target has shown the first row.
   std::size_t row_bytes = std::size_t{320} << 10;
 };
-
 
 /// Drafts tokens that followed similar text earlier in the context, and states how likely they are.
 ///

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/index/lookup_index.hpp"

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/detail/members.hpp"
 #include "reprise/draft/detail/merged_draft.hpp"

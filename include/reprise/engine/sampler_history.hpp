@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/contract.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"

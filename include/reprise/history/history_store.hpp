@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "reprise/core/datastore.hpp"
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/indexed_segments.hpp"

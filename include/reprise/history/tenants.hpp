@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/evidence/calibration_state.hpp"

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/column.hpp"
@@ -54,18 +54,20 @@ template <std::size_t max_tokens>
 class BasicRollingHashIndex {
  public:
   BasicRollingHashIndex() noexcept : BasicRollingHashIndex(IndexOptions{}) {}
-  explicit BasicRollingHashIndex(const IndexOptions& options) noexcept : options_(options) {
+  REPRISE_COLD explicit BasicRollingHashIndex(const IndexOptions& options) noexcept : options_(options) {
     for (std::size_t i = 0; i < options.orders.size(); ++i) {
       chains_[i] = NgramChain(options.orders[i], options.key, options.earliest);
     }
   }
-  BasicRollingHashIndex(const BasicRollingHashIndex& other) noexcept
+  REPRISE_COLD BasicRollingHashIndex(const BasicRollingHashIndex& other) noexcept
       : options_(other.options_), size_(other.size_), tokens_(other.tokens_), chains_(other.chains_) {
     bool complete = tokens_.size() == other.tokens_.size();
     for (std::size_t i = 0; i < chains_.size(); ++i) complete &= chains_[i].same_size_as(other.chains_[i]);
     if (!complete) forget();
   }
-  BasicRollingHashIndex(BasicRollingHashIndex&& other) noexcept : BasicRollingHashIndex(other.options_) { swap(other); }
+  REPRISE_COLD BasicRollingHashIndex(BasicRollingHashIndex&& other) noexcept : BasicRollingHashIndex(other.options_) {
+    swap(other);
+  }
   BasicRollingHashIndex& operator=(BasicRollingHashIndex other) noexcept {
     swap(other);
     return *this;
@@ -127,7 +129,7 @@ class BasicRollingHashIndex {
   /// Reserves memory for `tokens` tokens in total, even if none of their n-grams repeats: append() does not allocate up
   /// to that size. Errors: out_of_memory, also if `tokens` is above 2^32 - 1, options.max_bytes is too low or the index
   /// is exhausted(). After an error, append() still grows on demand, unless the index is exhausted().
-  Result<void> reserve(std::size_t tokens) noexcept {
+  REPRISE_COLD Result<void> reserve(std::size_t tokens) noexcept {
     const Error no_room{ErrorCode::out_of_memory,
                         "the index has no room for so many tokens: reserve fewer, or raise max_bytes", tokens, 0};
     if (exhausted() || tokens > max_tokens || !affordable(tokens) || !reserve_columns(tokens, false)) return no_room;
@@ -211,7 +213,7 @@ class BasicRollingHashIndex {
 
   /// Reserves memory for `wanted` tokens and their links. If `growing`, tries to reserve a quarter more than before.
   /// Returns false if memory runs out or max_bytes does not allow it.
-  [[nodiscard]] bool reserve_columns(std::size_t wanted, bool growing) noexcept {
+  [[nodiscard]] REPRISE_COLD bool reserve_columns(std::size_t wanted, bool growing) noexcept {
     std::size_t capacity = tokens_.capacity();
     std::size_t tables = 0;
     for (const NgramChain& chain : chains()) {
@@ -251,7 +253,7 @@ class BasicRollingHashIndex {
   /// Rebuilds a table with the first size in `choices` that can be allocated within max_bytes; sizes are numbers of
   /// n-grams. Returns false if none can. In that case it restores the old table; if that fails too, it drops all
   /// indexed tokens.
-  [[nodiscard]] bool resize_table(NgramChain& chain, std::initializer_list<std::size_t> choices) noexcept {
+  [[nodiscard]] REPRISE_COLD bool resize_table(NgramChain& chain, std::initializer_list<std::size_t> choices) noexcept {
     const std::size_t old_slots = chain.table().slots();
     const std::size_t others = memory_bytes() - chain.table().memory_bytes();
     bool replaced = false;

@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"

@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/contract.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"

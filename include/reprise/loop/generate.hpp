@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "reprise/core/control.hpp"
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "reprise/core/control.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/detail/lifetime.hpp"
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 

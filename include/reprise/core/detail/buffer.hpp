@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/contract.hpp"
-#include "reprise/core/detail/lifetime.hpp"
 
 namespace reprise { inline namespace v0 { namespace detail {
 
@@ -62,26 +62,11 @@ class Buffer {
 
   /// Allocates memory for exactly `wanted` elements, unless the capacity suffices. Returns false and changes nothing if
   /// memory runs out.
-  [[nodiscard]] bool reserve(std::size_t wanted) noexcept {
-    if (wanted <= capacity_) return true;
-    if (wanted > std::numeric_limits<std::size_t>::max() / sizeof(T)) return false;
-    auto* fresh = static_cast<T*>(::operator new(wanted * sizeof(T), std::nothrow));
-    if (fresh == nullptr) return false;
-    if (size_ != 0) std::memcpy(fresh, data_, size_ * sizeof(T));
-    ::operator delete(data_);
-    data_ = fresh;
-    capacity_ = wanted;
-    return true;
-  }
+  [[nodiscard]] bool reserve(std::size_t wanted) noexcept { return wanted <= capacity_ || reallocate(wanted); }
 
   /// Reserves memory for `extra` more elements; grows geometrically. Returns false and changes nothing if memory runs
   /// out.
-  [[nodiscard]] bool reserve_extra(std::size_t extra) noexcept {
-    if (extra <= capacity_ - size_) return true;
-    if (extra > std::numeric_limits<std::size_t>::max() - size_) return false;
-    constexpr std::size_t smallest = 16;
-    return reserve(std::max({size_ + extra, capacity_ + capacity_ / 4, smallest})) || reserve(size_ + extra);
-  }
+  [[nodiscard]] bool reserve_extra(std::size_t extra) noexcept { return extra <= capacity_ - size_ || grow(extra); }
 
   /// Appends `values`, which may be part of this buffer. Returns false and changes nothing if memory runs out.
   [[nodiscard]] bool append(std::span<const T> values) noexcept {
@@ -127,6 +112,22 @@ class Buffer {
   void release() noexcept { Buffer().swap(*this); }
 
  private:
+  [[nodiscard]] REPRISE_COLD bool reallocate(std::size_t wanted) noexcept {
+    if (wanted > std::numeric_limits<std::size_t>::max() / sizeof(T)) return false;
+    auto* fresh = static_cast<T*>(::operator new(wanted * sizeof(T), std::nothrow));
+    if (fresh == nullptr) return false;
+    if (size_ != 0) std::memcpy(fresh, data_, size_ * sizeof(T));
+    ::operator delete(data_);
+    data_ = fresh;
+    capacity_ = wanted;
+    return true;
+  }
+  [[nodiscard]] REPRISE_COLD bool grow(std::size_t extra) noexcept {
+    if (extra > std::numeric_limits<std::size_t>::max() - size_) return false;
+    constexpr std::size_t smallest = 16;
+    return reserve(std::max({size_ + extra, capacity_ + capacity_ / 4, smallest})) || reserve(size_ + extra);
+  }
+
   T* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;

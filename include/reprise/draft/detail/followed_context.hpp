@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
@@ -191,7 +192,7 @@ inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
 template <LookupIndex Index>
 class FollowedContext {
  public:
-  FollowedContext(std::uint64_t key, std::size_t max_bytes, std::uint32_t vocabulary)
+  REPRISE_COLD FollowedContext(std::uint64_t key, std::size_t max_bytes, std::uint32_t vocabulary)
       : index_(IndexOptions{.orders = orders, .key = key, .max_bytes = max_bytes, .vocabulary = vocabulary}),
         counts_(key) {}
 
@@ -219,7 +220,7 @@ class FollowedContext {
   /// evidence, with up to 32 tokens before and after them. At most the latest `max_evidence` tokens of evidence are
   /// kept. New tokens count as prompt. If memory runs out, the evidence is dropped. Preconditions: `before` is the
   /// current context; neither span points into this index.
-  void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_evidence) {
+  REPRISE_COLD void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_evidence) {
     REPRISE_EXPECTS(before.size() == size_ - evidence_);
     const CommonEnds common = common_ends(before, fresh);
     if (!index_.exhausted() && common.head == before.size())
@@ -269,7 +270,7 @@ class FollowedContext {
 
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
   /// holds for at most 32,768 distinct tokens.
-  void reserve(std::size_t max_context) {
+  REPRISE_COLD void reserve(std::size_t max_context) {
     reserved_ = max_context;
     const std::size_t text = evidence_ + max_context;
     static_cast<void>(index_.reserve(text));
@@ -338,7 +339,7 @@ class FollowedContext {
     grow(text);
   }
   /// Drops the evidence when the index runs out of memory, because evidence must not take memory from the context.
-  void give_up_evidence(TokenSpan context) {
+  REPRISE_COLD void give_up_evidence(TokenSpan context) {
     OriginBits origins;
     origins.append(origins_, evidence_, size_);
     restart(context, std::move(origins), 0);
@@ -371,7 +372,7 @@ class FollowedContext {
     }
   }
 
-  void mark(typename Checkpoint::Next next) {
+  REPRISE_COLD void mark(typename Checkpoint::Next next) {
     if (index_.exhausted()) return;
     const Checkpoint here{static_cast<Position>(index_.tokens().size()), next, matches_};
     if (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position == here.position)
@@ -381,7 +382,7 @@ class FollowedContext {
 
   /// Cuts the index to `size` tokens. Follows the matches again from the last checkpoint, or over the last 64 tokens if
   /// the checkpoint is missing or too far back.
-  void rebuild(std::size_t size) {
+  REPRISE_COLD void rebuild(std::size_t size) {
     while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
       checkpoints_.truncate(checkpoints_.size() - 1);
     std::size_t from = size - std::min(size, followed);
