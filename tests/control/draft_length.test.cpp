@@ -373,12 +373,12 @@ TEST(DraftLength, PlansChainsUnlessWidthsOrRejectionsMatter) {
   for (int trial = 0; trial < 10'000; ++trial) {
     const Case c = random_case(random);
     LengthInput question = c.question();
-    question.planned = true;
+    question.chain = true;
     ASSERT_EQ(draft_length(question).nodes, chain_length(question).nodes);
     different += draft_length(question).nodes != priced_length(question).nodes ? 1 : 0;
     const std::array<std::size_t, 2> widths = {4, 8};
     LengthInput others[] = {question, question, question, question};
-    others[0].planned = false;
+    others[0].chain = false;
     others[1].widths = widths;
     others[2].rollback = to_cost(0.5);
     others[3].replayed = true;

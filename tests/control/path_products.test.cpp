@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/control/detail/pass_costs.hpp"
+#include "reprise/control/detail/draft_length.hpp"
 
 #include <gtest/gtest.h>
 

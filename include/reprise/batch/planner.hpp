@@ -398,7 +398,7 @@ class BatchPlanner {
                                                      .throughput = rate,
                                                      .max_throughput = cost_.max_throughput(),
                                                      .allowance = terms.allowance,
-                                                     .planned = chain_});
+                                                     .chain = chain_});
     const std::int64_t gain =
         detail::UnitScale::divide(std::int64_t{sums_[choice.nodes]}, rate) - cost_.extra(choice.nodes);
     return {.rows = choice.nodes, .gain = gain, .guarded = choice.cut == Cut::throttled};

@@ -170,14 +170,14 @@ class CostControl {
                       .allowance = losses_.allowance(),
                       .rollback = options_.rollback,
                       .replayed = room.replayed,
-                      .planned = options_.calibrated && detail::forms_chain(draft, sendable.first(nodes))};
+                      .chain = options_.calibrated && detail::forms_chain(draft, sendable.first(nodes))};
     if (!room.widths.empty() || allowed != nodes_)
       input.max_throughput = detail::highest_throughput(input.costs, room.widths, room.plain.rows);
     DraftChoice choice = detail::length_of(draft.kind(), input);
     if (choice.nodes + choice.padding > 0 &&
         from.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
       return {0, 0, Cut::throttled};
-    choice = reserved(known, draft.kind(), room, input, choice);
+    choice = affordable(known, draft.kind(), room, input, choice);
     if (const std::optional<DraftChoice> trial = from.trial(draft.kind(), input)) {
       instead_ = choice.nodes + choice.padding;
       choice = *trial;
@@ -240,8 +240,8 @@ class CostControl {
   /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the best
   /// shorter draft that the budget covers, or no draft. The worst loss is that of a rejected draft with the most
   /// expensive replay. Every replay is possible, because a stop rule can end the text after any accepted token.
-  [[nodiscard]] DraftChoice reserved(const detail::CostTable& known, DraftKind kind, const PassLimits& room,
-                                     LengthInput input, DraftChoice choice) noexcept {
+  [[nodiscard]] DraftChoice affordable(const detail::CostTable& known, DraftKind kind, const PassLimits& room,
+                                       LengthInput input, DraftChoice choice) noexcept {
     const std::size_t rows = choice.nodes + choice.padding;
     if (rows == 0) return choice;
     std::array<std::int64_t, most_nodes + 1> replays;  // NOLINT(*-member-init): [k]: highest cost after k drafted rows
@@ -256,7 +256,7 @@ class CostControl {
       if (sent == std::numeric_limits<Cost>::max()) return std::int64_t{sent};  // saturated: the true cost is unknown
       return losses_.worst(std::int64_t{sent} - plain + options_.rollback, room.replayed ? replays[drafted] : 0);
     };
-    if (kind == DraftKind::sampled) return reserved_each(room, choice, worst_loss);
+    if (kind == DraftKind::sampled) return affordable_prefix(room, choice, worst_loss);
     while (!losses_.change(worst_loss(choice.nodes + choice.padding))) {
       input.costs = input.costs.first(choice.nodes + choice.padding);
       choice = detail::draft_length(input);
@@ -265,11 +265,11 @@ class CostControl {
     }
     return choice;
   }
-  /// Like reserved(), for a sampled draft. Later nodes must not decide whether a node is sent. So the budget has to
+  /// Like affordable(), for a sampled draft. Later nodes must not decide whether a node is sent. So the budget has to
   /// cover every shorter draft as well.
   template <class WorstLoss>
-  [[nodiscard]] DraftChoice reserved_each(const PassLimits& room, const DraftChoice& choice,
-                                          const WorstLoss& worst_loss) noexcept {
+  [[nodiscard]] DraftChoice affordable_prefix(const PassLimits& room, const DraftChoice& choice,
+                                              const WorstLoss& worst_loss) noexcept {
     const std::size_t rows = choice.nodes + choice.padding;
     std::size_t affordable = 0;
     bool stopped = false;

@@ -22,54 +22,6 @@
 /// \file The source of pass costs, shared by CostControl (one sequence) and BatchPlanner (many sequences).
 namespace reprise { inline namespace v0 { namespace detail {
 
-/// Multiplies one factor per node along each path of a draft, to discount the claims of a strategy node by node. Holds
-/// the products of at most `Most` sendable nodes (DraftControl, K3). It does not allocate, and it leaves its memory
-/// uninitialised.
-template <std::size_t Most>
-class PathProducts {
- public:
-  /// Returns the product of the factors on the path to sendable[n], in UnitScale. `factor` is that node's own factor,
-  /// in UnitScale. Call it for n = 0, 1, 2, ... of one draft. In `sendable`, parents must precede their children.
-  std::uint32_t extend(DraftView draft, std::span<const NodeIndex> sendable, std::size_t n,
-                       std::uint32_t factor) noexcept {
-    const NodeIndex parent = draft[static_cast<std::size_t>(sendable[n])].parent;
-    std::size_t at = n;  // nearly always the previous node
-    while (at > 0 && sendable[at - 1] != parent) --at;
-    const std::uint64_t before = at == 0 ? static_cast<std::uint64_t>(UnitScale::one) : products_[at - 1];
-    return products_[n] = static_cast<std::uint32_t>(UnitScale::multiply(before, std::uint64_t{factor}));
-  }
-
- private:
-  std::array<std::uint32_t, Most> products_;  // NOLINT(*-member-init): filled by extend()
-};
-
-/// Sets sums[k] to the sum of the path probabilities of the first k nodes, in UnitScale, as the draft states them.
-inline void add_path_probabilities(DraftView draft, std::span<const NodeIndex> nodes,
-                                   std::span<std::uint32_t> sums) noexcept {
-  sums[0] = 0;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const Probability path = draft[static_cast<std::size_t>(nodes[i])].path_probability;
-    sums[i + 1] = sums[i] + rescaled<ProbabilityScale, UnitScale>(path.raw());
-  }
-}
-
-/// Returns how much of a draft to send, by the rule for its kind.
-inline DraftChoice length_of(DraftKind kind, const LengthInput& input) noexcept {
-  return kind == DraftKind::sampled ? stopping_length(input) : draft_length(input);
-}
-
-/// Returns true if the first of `nodes` is a child of the anchor, and each later one of the node before it. Auxiliary
-/// nodes form no chain, because none of them is accepted.
-inline bool forms_chain(DraftView draft, std::span<const NodeIndex> nodes) noexcept {
-  NodeIndex last = anchor_parent;
-  for (const NodeIndex node : nodes) {
-    const DraftNode& drafted = draft[static_cast<std::size_t>(node)];
-    if (drafted.parent != last || drafted.auxiliary) return false;
-    last = node;
-  }
-  return true;
-}
-
 /// The costs of passes, from a given curve or learned from pass times. A view: its curve must outlive it, and it keeps
 /// no state between calls. Given costs count as certain, so no choice explores. Learned costs can be wrong, so passes
 /// with a draft are charged more, and some choices try lengths of uncertain cost.
