@@ -94,6 +94,24 @@ void check_not_an_input(const std::string& path, const std::string& name, const 
                        ", which is read; give another file");
 }
 
+std::string words(const Error& error) {
+  std::string text(error.message);
+  switch (error.code) {
+    case ErrorCode::file_failed:
+#if !defined(_WIN32)  // there `value` is not always an errno
+      return text + " (" + std::generic_category().message(static_cast<int>(error.value)) + ")";
+#else
+      return text;
+#endif
+    case ErrorCode::corpus_truncated:
+      return text + " (" + std::to_string(error.value) + " bytes, expected " + std::to_string(error.limit) + ")";
+    case ErrorCode::newer_version:
+      return text + " (version " + std::to_string(error.value) + ")";
+    default:
+      return text;
+  }
+}
+
 bool same_file(const std::string& one, const std::string& other) {
   std::error_code error;
   if (std::filesystem::equivalent(one, other, error)) return true;

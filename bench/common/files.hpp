@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/core/result.hpp"
+
 namespace reprise::tools {
 
 /// Opens an input file. Throws InputError if it is a directory or cannot be opened; `wanted` names the kind of file to
@@ -33,6 +35,9 @@ struct InputFile {
 /// Throws InputError if writing to `path` would replace one of `inputs`. The message begins with `name`: the option and
 /// its value. Devices pass the check, because writing does not replace them.
 void check_not_an_input(const std::string& path, const std::string& name, const std::vector<InputFile>& inputs);
+
+/// The message of an error, with its numbers or with the system's own words.
+std::string words(const Error& error);
 
 /// True if both paths lead to the same file, whether it exists or not.
 bool same_file(const std::string& one, const std::string& other);

@@ -12,7 +12,6 @@ namespace reprise::replay {
 namespace {
 
 constexpr std::size_t captured_widths[] = {1, 2, 4, 8, 16, 32};
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 /// The replay of one group of settings.
 struct Replayed {

@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "corpora.hpp"
 
-#include <system_error>
 #include <utility>
 
+#include "common/files.hpp"
 #include "common/input_error.hpp"
-#include "reprise/core/result.hpp"
 
 namespace reprise::replay {
-namespace {
-
-/// The message of an error, with its numbers or with the system's own words.
-std::string words(const Error& error) {
-  std::string text(error.message);
-  switch (error.code) {
-    case ErrorCode::file_failed:
-#if !defined(_WIN32)  // there `value` is not always an errno
-      return text + " (" + std::generic_category().message(static_cast<int>(error.value)) + ")";
-#else
-      return text;
-#endif
-    case ErrorCode::corpus_truncated:
-      return text + " (" + std::to_string(error.value) + " bytes, expected " + std::to_string(error.limit) + ")";
-    case ErrorCode::newer_version:
-      return text + " (version " + std::to_string(error.value) + ")";
-    default:
-      return text;
-  }
-}
-
-}  // namespace
-
 Corpora::Corpora(const std::vector<std::string>& paths, std::optional<std::uint64_t> fingerprint) : paths_(paths) {
   for (const std::string& path : paths) {
     const std::string name = "--corpus " + path + ": ";
@@ -38,7 +14,7 @@ Corpora::Corpora(const std::vector<std::string>& paths, std::optional<std::uint6
       throw tools::InputError(name + "a drafter reads at most " + std::to_string(most) +
                               " corpora; merge some of them with reprise-index");
     auto opened = MappedCorpus::open(path);
-    if (!opened) throw tools::InputError(name + words(opened.error()));
+    if (!opened) throw tools::InputError(name + tools::words(opened.error()));
     const CorpusStore::Identity found = opened->store().identity();
     if (fingerprint && found.fingerprint != *fingerprint)
       throw tools::InputError(name + "the corpus belongs to another tokenizer: its fingerprint is " +

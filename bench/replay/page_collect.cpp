@@ -23,8 +23,6 @@ PageCollector::PageCollector(const Assignment& assignment, std::span<const std::
   assignment_.snapshot_out = nullptr;
   assignment_.observer = nullptr;
   data_.traces = assignment.traces;
-  data_.curves = assignment.curves;
-  data_.settings = assignment.settings;
   data_.main = main_curve(assignment.curves.size());
   for (std::size_t t = 0; t < assignment.traces.size(); ++t) {
     first_.push_back(data_.sessions.size());
@@ -41,54 +39,47 @@ PageCollector::PageCollector(const Assignment& assignment, std::span<const std::
   }
   if (asked_.size() > most_shown)
     throw tools::InputError("--report-session: at most " + std::to_string(most_shown) + " sessions can be shown");
-  // The lines in the order of the table, whatever the order of the replays.
+  // The lines in the order of the results, whatever the order of the replays.
   for (const StrategyRun& run : assignment.runs)
     for (const Job& job : jobs_of(assignment, assignment.traces.front(), run)) {
-      if (!data_.lines.empty() && data_.lines.back().strategy == run.spec && data_.lines.back().control == job.control)
-        continue;
-      data_.lines.push_back({run.spec, job.control, {}, {}});
-      data_.lines.back().costs.assign(data_.curves.size(), std::vector<SessionCost>(data_.sessions.size()));
+      if (!data_.lines.empty() && data_.lines.back().run == &run && data_.lines.back().control == job.control) continue;
+      data_.lines.push_back({&run, job.control, std::vector<SessionCost>(data_.sessions.size())});
     }
-  for (PageLine& line : data_.lines) {
-    const bool alone = std::all_of(data_.lines.begin(), data_.lines.end(), [&](const PageLine& other) {
-      return other.strategy != line.strategy || other.control == line.control;
-    });
-    line.label =
-        alone && line.control.kind != ControlKind::best ? line.strategy : line.strategy + " " + line.control.text();
-  }
 }
 
 std::size_t PageCollector::first_session(const Trace& trace) const {
   return first_[static_cast<std::size_t>(&trace - data_.traces.data())];
 }
 
+bool PageCollector::has_main_curve(const Job& job) const {
+  return data_.main >= job.first_curve && data_.main < job.first_curve + job.curves.size();
+}
+
 bool PageCollector::is_main(const Job& job) const {
-  return &job.run == assignment_.runs.data() && job.control == data_.lines.front().control &&
-         data_.main >= job.first_curve && data_.main < job.first_curve + job.curves.size();
+  return &job.run == data_.lines.front().run && job.control == data_.lines.front().control && has_main_curve(job);
 }
 
 PassWatcher* PageCollector::watcher(const Job& job) {
   if (!is_main(job)) return nullptr;
   auto& tally = tallies_[static_cast<std::size_t>(&job.trace - data_.traces.data())];
-  const CostCurve& curve = data_.curves[data_.main];
+  const CostCurve& curve = assignment_.curves[data_.main];
   tally = std::make_unique<PassTally>(curve, curve_watcher(assignment_, job, curve));
   return tally.get();
 }
 
 void PageCollector::replayed(const Job& job, std::span<const Counts> counts) {
+  if (!has_main_curve(job)) return;
   const std::size_t first = first_session(job.trace);
+  const auto charge = [&](const Counts& of) { return of.charges[data_.main - job.first_curve]; };
   for (PageLine& line : data_.lines) {
-    if (line.strategy != job.run.spec || line.control != job.control) continue;
-    for (std::size_t i = 0; i < counts.size(); ++i)
-      for (std::size_t curve = 0; curve < counts[i].charges.size(); ++curve)
-        line.costs[job.first_curve + curve][first + i] = {counts[i].tokens, counts[i].charges[curve].cost};
+    if (line.run != &job.run || line.control != job.control) continue;
+    for (std::size_t i = 0; i < counts.size(); ++i) line.costs[first + i] = {counts[i].tokens, charge(counts[i]).cost};
   }
   if (!is_main(job)) return;
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    data_.worst_losses[first + i] = counts[i].charges[data_.main - job.first_curve].worst_loss;
-  // Jobs of several traces may end in any order, and a sum of costs depends on it. So the page sums the costs of
-  // sessions, not these.
-  for (const Counts& one : counts) data_.counts += one;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    data_.worst_losses[first + i] = charge(counts[i]).worst_loss;
+    if (data_.fault.empty()) data_.fault = counts[i].fault;
+  }
 }
 
 void PageCollector::beside(tools::Progress& progress) {
@@ -181,7 +172,7 @@ PageData PageCollector::finish(std::span<const DatastoreRef> stores, tools::Prog
     if (tallies_[t] == nullptr) continue;
     data_.passes += tallies_[t]->sums();
     // One learned curve is shown: that of the first trace.
-    if (t != 0 || !timed(data_.settings.cost_known)) continue;
+    if (t != 0 || !timed(assignment_.settings.cost_known)) continue;
     data_.learned = tallies_[t]->learned();
     data_.rows = tallies_[t]->rows();
   }

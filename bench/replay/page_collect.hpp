@@ -37,6 +37,7 @@ class PageCollector : public ReplayObserver {
 
  private:
   [[nodiscard]] std::size_t first_session(const Trace& trace) const;
+  [[nodiscard]] bool has_main_curve(const Job& job) const;
   [[nodiscard]] bool is_main(const Job& job) const;
   void beside(tools::Progress& progress);
   void choose_shown();

@@ -16,6 +16,8 @@
 
 namespace reprise::replay {
 
+inline constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
 /// The way in which control knows the cost of passes.
 enum class CostKnown : std::uint8_t {
   told,     ///< it receives the curve

@@ -121,8 +121,8 @@ std::string shape_note(const ReplaySettings& settings, bool there) {
          "tokens are not in a trace: a lower bound.\n";
 }
 
-void write_json(std::ostream& out, const Report& report) {
-  write_results(out, report.rows, [&](tools::JsonWriter& json, const Row& row) { write_row(json, report, row); });
+void write_results(tools::JsonWriter& json, const Report& report) {
+  write_results(json, report.rows, [&](const Row& row) { write_row(json, report, row); });
 }
 
 }  // namespace reprise::replay

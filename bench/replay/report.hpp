@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/json_writer.hpp"
 #include "cost_curve.hpp"
 #include "replay_settings.hpp"
 #include "run.hpp"
@@ -21,6 +22,9 @@ struct Report {
   ReplaySettings settings = {};
   TracePart part = TracePart::all;
   bool top_k = false;  ///< some trace has top-k rows
+
+  /// True if the drafters were shown top-k rows.
+  [[nodiscard]] bool rankings() const { return settings.top_k && top_k; }
 };
 
 /// Ratios of sums; 0 where nothing was counted. The speedup of no tokens is 1.
@@ -41,8 +45,8 @@ std::string shape_and_rankings(const ReplaySettings& settings, bool there);
 /// The notes under a table on trees and top-k rows, each with a newline at its end.
 std::string shape_note(const ReplaySettings& settings, bool there);
 
-/// Writes {"version", "results": [...]} for programs. Every result has all fields.
-void write_json(std::ostream& out, const Report& report);
+/// Writes the members "version" and "results" of an open object, for programs. Every result has all fields.
+void write_results(tools::JsonWriter& json, const Report& report);
 
 /// Writes tables for people: a block per trace and category, with one line and one bar per strategy. `columns` is the
 /// width to fill; `unicode` selects block characters for the bars instead of '#'.

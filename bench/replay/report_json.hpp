@@ -11,17 +11,25 @@
 
 namespace reprise::replay {
 
-/// Writes {"version", "results": [...]}. Calls write(json, row) for the members of each result.
+/// Writes the members "version" and "results" of an open object. Calls write(row) for the members of each result.
 template <class Row, class Write>
-void write_results(std::ostream& out, std::span<const Row> rows, Write&& write) {
-  tools::JsonWriter json(out);
-  json.begin_object().member("version", version_string).key("results").begin_array();
+void write_results(tools::JsonWriter& json, std::span<const Row> rows, Write&& write) {
+  json.member("version", version_string).key("results").begin_array();
   for (const Row& row : rows) {
     json.new_line().begin_object();
-    write(json, row);
+    write(row);
     json.end();
   }
-  json.new_line().end().end();
+  json.new_line().end();
+}
+
+/// Writes {"version", "results": [...]}, one result per row of a Report or a SeedReport.
+template <class AnyReport>
+void write_json(std::ostream& out, const AnyReport& report) {
+  tools::JsonWriter json(out);
+  json.begin_object();
+  write_results(json, report);
+  json.end();
   out << "\n";
 }
 

@@ -178,8 +178,8 @@ void write_summary(std::ostream& out, const Summary& summary, bool by_length) {
 
 }  // namespace
 
-void write_json(std::ostream& out, const SeedReport& report) {
-  write_results(out, report.rows, [&](JsonWriter& json, const SeedRow& row) { write_row(json, report, row); });
+void write_results(JsonWriter& json, const SeedReport& report) {
+  write_results(json, report.rows, [&](const SeedRow& row) { write_row(json, report, row); });
 }
 
 void write_table(std::ostream& out, const SeedReport& report, const TableStyle& style) {

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <span>
 
+#include "common/json_writer.hpp"
 #include "cost_curve.hpp"
 #include "replay_settings.hpp"
 #include "report.hpp"
@@ -22,7 +23,7 @@ struct SeedReport {
 };
 
 /// Writes one result per row, as for a Report.
-void write_json(std::ostream& out, const SeedReport& report);
+void write_results(tools::JsonWriter& json, const SeedReport& report);
 /// Writes a table per trace and category, and one summary of all.
 void write_table(std::ostream& out, const SeedReport& report, const TableStyle& style);
 

@@ -19,7 +19,7 @@ std::uint64_t tokens_of(const Trace& trace) {
 }
 
 /// The value of told / other for the costs of the same tokens; 1 if there were none.
-double ratio(double told, double other) { return other == 0 ? 1.0 : told / other; }
+double ratio_to_told(double told, double other) { return other == 0 ? 1.0 : told / other; }
 
 /// One run of a cell: told, or learned with one seed.
 class Run : public CurveWatcher {
@@ -75,9 +75,9 @@ SeedRun result_of(const Run& told, const Run& learned, std::size_t category) {
   SeedRun run;
   run.seed = learned.seed();
   run.speedup = cost == 0 ? 1 : static_cast<double>(counts.tokens) / cost;
-  run.ratio = ratio(Run::cost_of(told.sums()[category].second), cost);
+  run.ratio = ratio_to_told(Run::cost_of(told.sums()[category].second), cost);
   if (category != 0) return run;
-  run.last_quarter = ratio(told.cost().last_quarter(), learned.cost().last_quarter());
+  run.last_quarter = ratio_to_told(told.cost().last_quarter(), learned.cost().last_quarter());
   if (learned.long_cost() != 0) run.long_ratio = told.long_cost() / learned.long_cost();
   if (learned.short_cost() != 0) run.short_ratio = told.short_cost() / learned.short_cost();
   run.curve = learned.learned();

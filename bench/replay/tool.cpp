@@ -10,7 +10,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,9 +22,10 @@
 #include "common/text.hpp"
 #include "corpora.hpp"
 #include "options.hpp"
+#include "page.hpp"
 #include "page_collect.hpp"
-#include "page_sections.hpp"
 #include "past.hpp"
+#include "report_json.hpp"
 #include "report_seeds.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/snapshot.hpp"
@@ -37,7 +37,6 @@
 namespace reprise::replay {
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t list_columns = 100;  // of --list
 
 template <class AnyReport>
@@ -102,16 +101,6 @@ void check_memories(const Options& options, const Assignment& assignment) {
     tools::check_replaceable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
 }
 
-/// The message of a file error, with the system's own words if they are known.
-std::string words(const Error& error) {
-  std::string text(error.message);
-#if !defined(_WIN32)  // there `value` is not always an errno
-  if (error.code == ErrorCode::file_failed && error.value != 0)
-    text += " (" + std::generic_category().message(static_cast<int>(error.value)) + ")";
-#endif
-  return text;
-}
-
 /// The bytes of the snapshot that memories start with.
 Bytes read_snapshot(const Options& options) {
   Bytes bytes;
@@ -122,7 +111,7 @@ Bytes read_snapshot(const Options& options) {
   const std::size_t most = 2 * options.settings.memory_bytes + mebibyte;
   if (const auto read = load_file(options.snapshot_in, bytes, most); !read) {
     const Error& error = read.error();
-    throw tools::InputError(name + words(error) +
+    throw tools::InputError(name + tools::words(error) +
                             (error.code == ErrorCode::file_too_large
                                  ? " (" + std::to_string(error.value) + " bytes, for --memory-bytes " +
                                        std::to_string(options.settings.memory_bytes) + " at most " +
@@ -134,12 +123,10 @@ Bytes read_snapshot(const Options& options) {
 }
 
 /// Writes the page about a replay. Returns the exit status.
-int deliver_page(const Options& options, const Surroundings& surroundings, PageCollector& collector,
-                 std::span<const DatastoreRef> stores, const Vocabulary& words, tools::Progress& progress) {
-  PageData page = collector.finish(stores, progress);
-  page.part = options.part;
+int deliver_page(const Options& options, const Surroundings& surroundings, const Report& report, const PageData& page,
+                 const Vocabulary& words) {
   std::ostringstream text;
-  write_page(text, page, words);
+  write_page(text, report, page, words);
   if (tools::replace_text(options.report, text.view())) return exit_done;
   surroundings.error << "reprise-replay: " << tools::printable(options.report) << ": could not be written\n";
   return exit_failed;
@@ -149,7 +136,7 @@ int deliver_page(const Options& options, const Surroundings& surroundings, PageC
 int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes, std::ostream& error) {
   const auto saved = save_file(options.snapshot_out, bytes);
   if (saved) return exit_done;
-  error << "reprise-replay: " << tools::printable(options.snapshot_out) << ": " << words(saved.error()) << "\n";
+  error << "reprise-replay: " << tools::printable(options.snapshot_out) << ": " << tools::words(saved.error()) << "\n";
   return exit_failed;
 }
 
@@ -285,12 +272,14 @@ int replay(const Options& options, const Surroundings& surroundings) {
     assignment.observer = &*page;
   }
   const std::vector<Row> rows = replay_all(assignment, progress);
-  const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.json, Report{rows, curves, assignment.settings, options.part, has_top_k(traces)},
-          surroundings.table);
-  });
+  const Report report = {rows, curves, assignment.settings, options.part, has_top_k(traces)};
+  const int delivered =
+      deliver(options, surroundings, [&](std::ostream& out) { write(out, options.json, report, surroundings.table); });
   int status = std::max(delivered, report_faults(rows, surroundings.error));
-  if (page) status = std::max(status, deliver_page(options, surroundings, *page, corpora.stores(), words, progress));
+  if (page) {
+    const PageData data = page->finish(corpora.stores(), progress);
+    status = std::max(status, deliver_page(options, surroundings, report, data, words));
+  }
   if (options.snapshot_out.empty()) return status;
   if (status == exit_done) return deliver_snapshot(options, left, surroundings.error);
   surroundings.error << "reprise-replay: " << tools::printable(options.snapshot_out)

@@ -117,6 +117,40 @@ class Browser:
         self.process.wait(60)
 
 
+def session(name, category, output, **more):
+    return json.dumps({"id": name, "category": category, "turns": [{"prompt": [1, 2], "output": output, **more}]}) + "\n"
+
+
+PLAIN = session("a", "x", [1, 2, 1, 2]) + session("b", "x", [1, 2, 1, 2])
+RANKED = session("a", "x", [1, 2, 1], top_k=[[1], [2, 4], [1, 2]])
+LONG = "".join(session(f"s{i}", "short", [5] + [7] * 16) for i in range(6)) + "".join(
+    session(f"m{i}", "middle", [5] + [7] * 32) for i in range(3)) + session("l0", "long", [5] + [7] * 64) + session(
+    "l1", "long", [5] + [7] * 65)
+
+# A trace, options, and what the page says.
+SENTENCES = [
+    (PLAIN, [], ["Drafts are chains, without rankings of the target (top-k rows: the traces have none). An engine with two "
+                 "functions, verify and commit, gets this.", "was told the cost curve",
+                 "With only 2 sessions, the interval is likely too narrow.",
+                 "Too few sessions for an advice: 2 with tokens"]),
+    (PLAIN, ["--shape", "tree"], ["Drafts are trees, without", "one that verifies trees (Capabilities::max_leaves)."]),
+    (RANKED, [], ["(top-k rows: --top-k off)"]),
+    (RANKED, ["--top-k", "on", "--strategy", "hf"], ["(top-k rows: this strategy wants none)", "does not use costs"]),
+    (RANKED, ["--top-k", "on"], ["Drafts are chains, with rankings", "rows of accepted tokens). This needs",
+                                 ": one that shows its rankings (top_k(i))."]),
+    (RANKED, ["--top-k", "on", "--shape", "tree"],
+     ["one that verifies trees (Capabilities::max_leaves) and shows its rankings"]),
+    (PLAIN, ["--cost-known", "assumed"], ["received no pass times"]),
+    (LONG, ["--cost-known", "carried", "--memory", "past", "--part", "a"],
+     ["Over all sessions of the first trace", "part a of the sessions only; past sessions are remembered"]),
+    (LONG, ["--strategy", "none"], ["0 to 15|1.000||1.000|176|all 11|", "16 to 31|1.000||1.000|", "|5 of 11: middle 3, long 2|",
+                                    "|2 of 11: l0, l1|", "|1 of 11: l1|", "No drafted token was tested.",
+                                    "A change must gain 0.5%, and 0.05% more for each MiB of memory"]),
+    (session("a", "", [2]), [], ["No interval: it needs at least two sessions", "(empty)|1.000|", "1 session, 1 turn, 0 output",
+                                 "No session has output tokens from passes."]),
+    (PLAIN, ["--control", "best:1", "--control", "best:2", "--strategy", "hf"], ["hf best:1|", "hf best:2|"]),
+]
+
 failures = []
 
 
@@ -325,11 +359,11 @@ def check_sessions(browser, url, traces):
             session = json.loads(line)
             recorded[session["id"]] = [token for turn in session["turns"] for token in turn["output"]]
     shown = browser.run("""const choice = document.getElementById('session'), all = [];
-        const sessions = JSON.parse(document.getElementById('data').textContent).sessions;
+        const data = JSON.parse(document.getElementById('data').textContent);
         for (let i = 0; i < choice.options.length; ++i) {
           choice.value = i;
           choice.dispatchEvent(new Event('change'));
-          all.push([sessions[i].id, sessions[i].complete, [...document.querySelectorAll('.tokens .tok')].map((e) => Number(e.textContent))]);
+          all.push([data.sessions[data.shown[i].session][0], data.shown[i].complete, [...document.querySelectorAll('.tokens .tok')].map((e) => Number(e.textContent))]);
         }
         return all;""")
     check(0 < len(shown) <= 24, f"{len(shown)} sessions are shown")
@@ -338,13 +372,22 @@ def check_sessions(browser, url, traces):
         check(tokens == (whole if complete else whole[:len(tokens)]), f"session {name} shows other tokens")
 
 
-def check_without_script(browser, url):
-    browser.call("Emulation.setScriptExecutionDisabled", value=True)
-    browser.open(url, 768)
-    root = browser.call("DOM.getDocument", depth=-1)["root"]["nodeId"]
-    found = browser.call("DOM.querySelectorAll", nodeId=root, selector="table")["nodeIds"]
-    check(len(found) >= 6, "the tables need a script")
-    browser.call("Emulation.setScriptExecutionDisabled", value=False)
+def check_sentences(browser, tool, folder):
+    trace, report = folder / "sentences.jsonl", folder / "sentences.html"
+    for text, options, sentences in SENTENCES:
+        trace.write_text(text)
+        if "--cost" not in options:
+            options = options + ["--cost", "linear:0.1"]
+        subprocess.run([tool, *options, "--report", str(report), str(trace)], check=True, capture_output=True)
+        browser.open(report.as_uri(), 1280)
+        page = browser.run("""for (const cell of document.querySelectorAll('td, tbody th')) cell.append('|');
+            document.getElementById('data').remove();
+            return document.body.textContent.replaceAll('\\u00a0', ' ').split('"use strict"')[0];""")
+        for sentence in sentences:
+            check(sentence in page, f"{' '.join(options)}: the page does not say: {sentence}")
+        for wrong in ("NaN", "Infinity", "undefined", "[object"):
+            check(wrong not in page, f"{' '.join(options)}: the page says {wrong}")
+        check_quiet(browser, report.as_uri(), " ".join(options))
 
 
 def main():
@@ -383,10 +426,10 @@ def main():
             check_stacked_tables(browser, url)
             check_whiskers(browser, url)
             check_sessions(browser, url, traces)
-            check_without_script(browser, url)
             check_layout(browser, hostile.as_uri(), arguments.pictures, "hostile")
             check_names(browser, hostile.as_uri())
             check(browser.run("return document.title") == f"Replay of {bad}", "a name has changed the title")
+            check_sentences(browser, arguments.tool, folder)
         finally:
             browser.close()
     print(f"{len(failures)} checks failed" if failures else "the pages are as they should be")

@@ -17,6 +17,7 @@
 #include "replay/options.hpp"
 #include "replay/replay_tool.hpp"
 #include "replay/report.hpp"
+#include "replay/report_json.hpp"
 
 namespace reprise::replay::replay_tool_test {
 namespace {
@@ -462,7 +463,7 @@ TEST(Report, ShowsAnOutputThatDiffers) {
   write_table(table, {rows, curves}, {});
   EXPECT_THAT(table.str(), HasSubstr("NOT LOSSLESS"));
   std::ostringstream json;
-  write_json(json, {rows, curves});
+  write_json(json, Report{rows, curves});
   EXPECT_THAT(json.str(), HasSubstr("\"lossless\": false"));
   std::ostringstream error;
   EXPECT_EQ(report_faults(rows, error), exit_failed);
