@@ -32,13 +32,11 @@ reprise_add_tests(
   replay/bundled_counts.test.cpp
   replay/ceiling.test.cpp
   replay/clock_spec.test.cpp
-  replay/control_spec.test.cpp
   replay/corpora.test.cpp
   replay/cost_curve.test.cpp
   replay/curve_log.test.cpp
   replay/input_files.test.cpp
   replay/loss_window.test.cpp
-  replay/options.test.cpp
   replay/pass_times.test.cpp
   replay/page.test.cpp
   replay/page_figures.test.cpp
@@ -51,7 +49,6 @@ reprise_add_tests(
   replay/seeds.test.cpp
   replay/seeds_tool.test.cpp
   replay/simulated_clock.test.cpp
-  replay/spec.test.cpp
   replay/strategies.test.cpp
   replay/tool.test.cpp
   replay/trace.test.cpp
@@ -101,6 +98,8 @@ reprise_add_tests(
   SHARDS 2
 )
 target_link_libraries(reprise-llama-tests PRIVATE reprise-llama-stand-in-lib)
+add_executable(reprise-llama-stand-in-tool ${PROJECT_SOURCE_DIR}/bench/llama/main.cpp)
+target_link_libraries(reprise-llama-stand-in-tool PRIVATE reprise-llama-stand-in-lib)
 
 # The program compares every replay with the recording.
 add_test(NAME sources.predicted COMMAND reprise-bench-predicted --max-nodes 8)
@@ -132,6 +131,19 @@ add_test(NAME head.bad_file COMMAND reprise-bench-head ${PROJECT_SOURCE_DIR}/ben
 set_tests_properties(head.bad_file PROPERTIES PASS_REGULAR_EXPRESSION "chat.jsonl:1: prompt_token_ids: missing")
 
 find_package(Python3 COMPONENTS Interpreter)
+
+# Tables of commands with their exit status and output.
+if(Python3_Interpreter_FOUND)
+  set(commands ${CMAKE_CURRENT_SOURCE_DIR}/commands)
+  foreach(tool IN ITEMS replay index server llama)
+    set(program reprise-${tool})
+    if(tool STREQUAL llama)
+      set(program reprise-llama-stand-in-tool)
+    endif()
+    add_test(NAME commands.${tool} COMMAND ${Python3_EXECUTABLE} ${commands}/run.py ${commands}/${tool}.txt
+                                           reprise-${tool}=$<TARGET_FILE:${program}>)
+  endforeach()
+endif()
 
 # The scripts of bench/llama/setups.md, without models.
 if(Python3_Interpreter_FOUND)

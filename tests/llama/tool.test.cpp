@@ -84,23 +84,6 @@ TEST_F(LlamaTool, FollowsAGrammarWithDraftsAndWithout) {
   }
 }
 
-TEST_F(LlamaTool, RefusesAGrammarThatCannotBeRead) {
-  EXPECT_EQ(run({"--prompt", "abc", "--grammar", write("g.gbnf", "nonsense")}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("g.gbnf: llama.cpp cannot read it"));
-  EXPECT_EQ(run({"--prompt", "abc", "--grammar", write("g.gbnf", "")}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("g.gbnf: the file is empty"));
-  EXPECT_EQ(run({"--prompt", "abc", "--grammar", "none.gbnf"}), exit_bad_input);
-}
-
-TEST_F(LlamaTool, ComparesSessionsOfSeveralTurnsAndSaysIdentical) {
-  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "24", "--compare", "--strategy", "ngram", "--strategy", "hf",
-                 "--repeat", "2", "--cost-model", "linear:0.1"}),
-            exit_done)
-      << out() << error();
-  EXPECT_THAT(out(), AllOf(HasSubstr("verdict: identical"), HasSubstr("\nngram\n"), HasSubstr("\nhf\n"),
-                           HasSubstr("dicted"), HasSubstr("every session 2 times")));
-}
-
 TEST(Draftings, HaveTheSizeOfTheirMethod) {
   const std::vector<std::string> specs = {"ngram", "token-recycling", "racer"};
   std::vector<std::size_t> sizes;
@@ -269,12 +252,6 @@ TEST_F(LlamaTool, FillsMemoriesWithOneHalfOfTheSessionsAndMeasuresTheOther) {
   EXPECT_THAT(out(), HasSubstr("memory past (filled with 1 session)"));
 }
 
-TEST_F(LlamaTool, RefusesAHalfWithoutSessions) {
-  const std::string one = write("one.jsonl", halves().substr(0, halves().find('\n')));
-  EXPECT_EQ(run({"--prompts", one, "--part", "b"}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("--part b: none of the sessions belongs to this half"));
-}
-
 TEST_F(LlamaTool, RepeatsSessionsInACategoryOfTheirOwn) {
   const tools::Json json = this->json({"--prompts", prompts(), "--max-tokens", "40", "--compare", "--memory", "past",
                                        "--cost", "linear:0", "--again", "1"});
@@ -335,31 +312,6 @@ TEST_F(LlamaTool, SavesAllPartsOfAMemory) {
   }
 }
 
-TEST_F(LlamaTool, RefusesMemoriesThatItCannotLoadOrSave) {
-  const std::string saved = path("memory");
-  const auto refused = [&](std::vector<std::string> more, const std::string& model) {
-    more.insert(more.begin(), {"--model", model, "--context", "512", "--prompt", "abc", "--memory", "past"});
-    EXPECT_EQ(run_bare(more), exit_bad_input) << error();
-    EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-    return error();
-  };
-  ASSERT_EQ(run({"--prompt", "abc", "--max-tokens", "9", "--memory", "past", "--snapshot-out", saved}), exit_done);
-  llama_stand_in::settings().decodes = 0;
-  ModelText other;
-  other.vocabulary = 301;
-  EXPECT_THAT(refused({"--snapshot-in", saved}, model(other)),
-              AllOf(HasSubstr("of another tokenizer or tenant"), HasSubstr("that of this model")));
-  EXPECT_THAT(refused({"--snapshot-in", saved, "--fingerprint", "0"}, model_), HasSubstr("another tokenizer"));
-  EXPECT_THAT(refused({"--snapshot-in", write("empty", "")}, model_), HasSubstr("empty"));
-  EXPECT_THAT(refused({"--snapshot-in", write("text", "abc")}, model_), HasSubstr("does not begin like a snapshot"));
-  EXPECT_THAT(refused({"--snapshot-in", path("none")}, model_), HasSubstr("--snapshot-in "));
-  EXPECT_THAT(refused({"--snapshot-in", saved, "--strategy", "hf"}, model_), HasSubstr("hf has no memory that can be"));
-  EXPECT_THAT(
-      refused({"--compare", "--snapshot-out", saved, "--strategy", "ngram", "--strategy", "ngram:rows=no"}, model_),
-      HasSubstr("but there are 2; give one --strategy"));
-  EXPECT_THAT(refused({"--snapshot-out", (folder_ / "no" / "folder").string()}, model_), HasSubstr("--snapshot-out"));
-}
-
 TEST_F(LlamaTool, RunsRecurrentModelsAndFailsWhereTheirStateIsNotPutBack) {
   ModelText text;
   text.kind = "recurrent";
@@ -402,35 +354,6 @@ TEST_F(LlamaTool, GeneratesAsManyTokensAsATraceHas) {
   EXPECT_EQ(run.turns[1].kept, 8U);
 }
 
-TEST_F(LlamaTool, RefusesATraceOfAnotherVocabularyWithItsPlace) {
-  const std::string trace = write("t.jsonl",
-                                  "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [1, 2], "
-                                  "\"output\": [5, 70000]}]}\n");
-  EXPECT_EQ(run({"--trace", trace}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("t.jsonl:2: turns[0].output[1]: token 70000 is not in this model's vocabulary"));
-  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-}
-
-TEST_F(LlamaTool, RefusesModelsThatCannotBeUsed) {
-  EXPECT_EQ(run_bare({"--model", path("none"), "--prompt", "a"}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("cannot be opened"));
-  EXPECT_EQ(run_bare({"--model", folder_.string(), "--prompt", "a"}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("is a directory"));
-  EXPECT_EQ(run_bare({"--model", write("x.gguf", "something else"), "--prompt", "a"}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("llama.cpp cannot load it"));
-}
-
-TEST_F(LlamaTool, RefusesAChatWithAModelWithoutATemplateButNotRawText) {
-  ModelText text;
-  text.chat_template = "none";
-  EXPECT_EQ(run_bare({"--model", model(text), "--prompt", "a"}), exit_bad_input);
-  EXPECT_THAT(error(), AllOf(HasSubstr("has no chat template"), HasSubstr("--raw")));
-  EXPECT_EQ(run_bare({"--model", model(text), "--prompt", "a", "--raw", "--max-tokens", "3"}), exit_done) << error();
-  text.chat_template = "other";
-  EXPECT_EQ(run_bare({"--model", model(text), "--prompt", "a"}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("none of those that llama.cpp's C interface knows"));
-}
-
 TEST_F(LlamaTool, RefusesAPromptThatDoesNotFitBeforeAnythingIsRun) {
   EXPECT_EQ(run({"--prompt", std::string(2000, 'q') + " end", "--raw"}), exit_bad_input);
   EXPECT_THAT(error(), AllOf(HasSubstr("tokens of context"), HasSubstr("give --context")));
@@ -442,51 +365,6 @@ TEST_F(LlamaTool, EndsASessionWhereItsNextTurnDoesNotFit) {
   ASSERT_EQ(run_bare({"--model", model_, "--context", "64", "--prompts", path, "--max-tokens", "60"}), exit_done)
       << error();
   EXPECT_THAT(error(), HasSubstr("the context is full"));
-}
-
-TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
-  const auto refused = [&](const std::string& text) {
-    EXPECT_EQ(run({"--prompts", write("bad.jsonl", "\n" + text + "\n")}), exit_bad_input) << text;
-    return error();
-  };
-  EXPECT_THAT(refused("{"), HasSubstr("bad.jsonl:2: the file is an indented JSON object"));
-  EXPECT_THAT(refused("[]"), HasSubstr("bad.jsonl:2: the file is a JSON array"));
-  EXPECT_THAT(refused(R"({"category": "c", "turns": ["a"]})"), HasSubstr("bad.jsonl:2: id: missing"));
-  EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": [1]})"), HasSubstr("turns[0]: expected a string"));
-  EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": []})"), HasSubstr("turns: is empty"));
-  EXPECT_THAT(refused(R"({"id": "a", "category": "c", "system": 1, "turns": ["a"]})"), HasSubstr("system: expected"));
-  EXPECT_THAT(
-      refused(R"({"id": "a", "category": "c", "sytem": "s", "turns": ["a"]})"),
-      HasSubstr("bad.jsonl:2: sytem: there is no such field; the fields are id, category, system, draft and turns"));
-  EXPECT_THAT(refused(""), HasSubstr("no sessions"));
-}
-
-TEST_F(LlamaTool, LeavesTheOutputAsItWasWhereSomethingIsRefused) {
-  const std::string kept = write("result.json", "earlier");
-  EXPECT_EQ(run({"--prompts", path("none"), "--output", kept}), exit_bad_input);
-  EXPECT_EQ(run({"--prompt", std::string(2000, 'q') + " end", "--raw", "--output", kept}), exit_bad_input);
-  EXPECT_EQ(read(kept), "earlier");
-  EXPECT_EQ(run({"--prompts", path("none"), "--output", path("new")}), exit_bad_input);
-  EXPECT_FALSE(fs::exists(folder_ / "new"));
-  EXPECT_EQ(run({"--prompt", "abc", "--output", (folder_ / "none" / "x").string()}), exit_bad_input);
-  ASSERT_EQ(run({"--prompt", "abc", "--max-tokens", "3", "--output", kept}), exit_done) << error();
-  EXPECT_THAT(read(kept), AllOf(Not(HasSubstr("earlier")), Not(IsEmpty())));
-}
-
-TEST_F(LlamaTool, NeverReplacesAFileThatItReads) {
-  const std::string sessions = prompts();
-  const std::string other_name = (folder_ / "none" / ".." / "p.jsonl").string();
-  fs::create_directories(folder_ / "none");
-  const std::string before = read(sessions);
-  const std::string model_before = read(model_);
-  EXPECT_EQ(run({"--prompts", sessions, "--output", other_name}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("--output " + other_name + ": is given for something else as well"));
-  EXPECT_EQ(run({"--prompts", sessions, "--record", other_name}), exit_bad_input);
-  EXPECT_EQ(run({"--profile", model_, "--contexts", "16"}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("--profile " + model_ + ": is given for something else as well"));
-  EXPECT_EQ(run({"--prompts", sessions, "--record", path("r"), "--output", path("r")}), exit_bad_input);
-  EXPECT_EQ(read(sessions), before);
-  EXPECT_EQ(read(model_), model_before);
 }
 
 TEST_F(LlamaTool, ShowsControlCharactersEscaped) {
@@ -557,24 +435,6 @@ TEST_F(LlamaTool, CutsTheTopKRowsOfATurnThatIsShortened) {
     for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ((*turn.top_k)[i][0], turn.output[i]);
   }
   EXPECT_FALSE(run_request(engine, request, drafting, {}).turns[0].top_k);
-}
-
-TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
-  const std::string sessions = write("p.jsonl",
-                                     "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\"]}\n"
-                                     "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"def\"]}\n");
-  const std::string trace = path("t.jsonl");
-  EXPECT_EQ(run({"--prompts", sessions, "--record", trace}), exit_bad_input);
-  EXPECT_THAT(error(), AllOf(HasSubstr("p.jsonl:2: id: "), HasSubstr("different ids")));
-  EXPECT_FALSE(fs::exists(trace));
-  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-}
-
-TEST_F(LlamaTool, NamesTheOptionOfACurveThatItCannotUse) {
-  for (const std::string option : {"--cost", "--cost-model"}) {
-    EXPECT_EQ(run({"--prompt", "abc", "--compare", option, "none.json"}), exit_bad_input);
-    EXPECT_THAT(error(), HasSubstr(": " + option + " none.json: cannot be opened"));
-  }
 }
 
 TEST_F(LlamaTool, SaysWhatTheEngineFailedAt) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "replay/options.hpp"
 #include "replay/replay_tool.hpp"
 #include "reprise/history.hpp"
 #include "reprise/index/suffix_array.hpp"
@@ -183,6 +184,14 @@ TEST(Advice, NamesOfFilesStayInTheirComments) {
               AllOf(HasSubstr("a\\nabort();.json.\n"), HasSubstr("b\\nabort();.\n"), Not(HasSubstr("\na"))));
 }
 
+TEST(AdvisedSettings, AreTheDefaultsOfTheTool) {
+  // An engine with only verify() and commit(): chains, and no top_k(i).
+  const ReplaySettings defaults = parse_options({}).settings;
+  EXPECT_EQ(AdvisedSettings().trees, defaults.trees);
+  EXPECT_EQ(defaults.trees, Capabilities().max_leaves > 1);
+  EXPECT_FALSE(defaults.top_k);
+}
+
 class AdviceTool : public ReplayToolTest {
  protected:
   [[nodiscard]] Ran advised(const Arguments& options) const {
@@ -233,20 +242,6 @@ TEST_F(AdviceTool, SaysThatSessionsAreTooFew) {
   ASSERT_EQ(ran.status, 0) << ran.error;
   EXPECT_THAT(ran.out, AllOf(HasSubstr("Too few sessions for an advice: 5 with tokens, and at least 8 are needed"),
                              HasSubstr("too few sessions\n"), Not(HasSubstr("use it"))));
-}
-
-TEST_F(AdviceTool, RefusesWhatItWouldIgnore) {
-  write(8, true);
-  const auto refused = [&](const Arguments& options, const std::string& message) {
-    refuses(joined({"--advise", path("t.jsonl")}, options), message);
-  };
-  for (const char* option : {"--strategy=ngram", "--control=all", "--shape=tree", "--max-nodes=3", "--memory=past"})
-    refused({"--cost", "linear:0", option}, "cannot be given with --advise, which tries several of these settings");
-  for (const char* option : {"--by-category", "--ceiling", "--report=r.html", "--format=json"})
-    refused({"--cost", "linear:0", option},
-            "belongs to a replay of given settings; leave out --advise, or this option");
-  refused({"--cost", "linear:0", "--cost", "linear:1"}, "--advise needs one --cost or --pass-times");
-  refused({}, "--advise needs one --cost or --pass-times");
 }
 
 }  // namespace

@@ -8,62 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
-
-#include "support/refusal.hpp"
 
 namespace reprise::replay::clock_spec_test {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using testing::refusal;
-using ::testing::StartsWith;
-
-TEST(Outliers, AreAPercentageAndAFactor) {
-  EXPECT_EQ(Outliers().text(), "1:10");
-  EXPECT_EQ(parse_outliers("1:10"), Outliers());
-  EXPECT_EQ(parse_outliers("0:1"), (Outliers{0, 1}));
-  EXPECT_EQ(parse_outliers("50:2.5").text(), "50:2.5");
-}
-
-TEST(Outliers, RefuseOtherTexts) {
-  for (const char* text : {"", "5", "5:", ":5", "51:2", "-1:2", "1.5:2", "1:0.9", "1:1001", "1:nan", "1:2:3", "a:b"})
-    EXPECT_THAT(refusal([&] { parse_outliers(text); }),
-                AllOf(StartsWith("--outliers " + std::string(text) + ": "), HasSubstr("expected PERCENT:FACTOR")))
-        << text;
-}
-
-TEST(Slowdown, IsAFactorAndAPlace) {
-  EXPECT_EQ(parse_slowdown("2@1000"), (Slowdown{2, 1000}));
-  EXPECT_EQ(parse_slowdown("0.5@0").text(), "0.5@0");
-  EXPECT_EQ(parse_slowdown("2@middle"), (Slowdown{2, std::nullopt}));
-  EXPECT_EQ(parse_slowdown("2@middle").text(), "2@middle");
-}
-
-TEST(Slowdown, RefusesOtherTexts) {
-  for (const char* text : {"", "2", "2@", "@5", "2@end", "0@5", "101@5", "x@5", "2@-1", "2@1.5", "2@9007199254740993"})
-    EXPECT_THAT(refusal([&] { parse_slowdown(text); }),
-                AllOf(StartsWith("--slowdown " + std::string(text) + ": "), HasSubstr("expected FACTOR@PASS")))
-        << text;
-}
-
-TEST(Poison, IsAModeAndANumberOfPasses) {
-  for (const char* text : {"random:1", "drafts-dear:200", "plain-cheap:200", "drafts-free:200", "first-slow:200",
-                           "slow-machine:200", "missing:9007199254740992"})
-    EXPECT_EQ(parse_poison(text).text(), text);
-  EXPECT_EQ(parse_poison("missing:7"), (Poison{Poison::Mode::missing, 7}));
-}
-
-TEST(Poison, RefusesOtherTexts) {
-  for (const char* text : {"", "random", "random:", ":5", "5:random", "wild:5", "Random:5", "random:0", "random:-1",
-                           "random:1.5", "random:5:5", "random:9007199254740993"})
-    EXPECT_THAT(refusal([&] { parse_poison(text); }),
-                AllOf(StartsWith("--poison " + std::string(text) + ": "),
-                      HasSubstr("random, drafts-dear, plain-cheap, drafts-free, first-slow, slow-machine or missing")))
-        << text;
-}
 
 /// The factors of passes with 1, 5, 1, 5, ... rows, where all but the first row are drafted. Each pass commits a token.
 std::vector<std::optional<double>> factors(const char* spec, std::size_t passes, std::uint64_t seed = 1) {

@@ -11,14 +11,9 @@
 #include <vector>
 
 #include "reprise_testing/measure_curve.hpp"
-#include "support/refusal.hpp"
 
 namespace reprise::replay::replay_cost_curve_test {
 namespace {
-
-using ::testing::HasSubstr;
-using testing::refusal;
-using ::testing::StartsWith;
 
 CostCurve file(const std::string& points, const std::string& base = "100") {
   return CostCurve::parse_file(
@@ -27,12 +22,6 @@ CostCurve file(const std::string& points, const std::string& base = "100") {
 std::string point(std::size_t context, std::size_t rows, const std::string& ns, std::size_t sequences = 1) {
   return R"({"sequences": )" + std::to_string(sequences) + R"(, "context": )" + std::to_string(context) +
          R"(, "rows": )" + std::to_string(rows) + R"(, "ns": )" + ns + "}";
-}
-std::string refused_spec(const std::string& spec) {
-  return refusal([&] { CostCurve::parse(spec); });
-}
-std::string refused_points(const std::string& points) {
-  return refusal([&] { file(points); });
 }
 
 TEST(LinearCost, IsOnePlusTheSlopeForEachDraftedToken) {
@@ -63,18 +52,6 @@ TEST(CostCurve, ChargesABatchByTheNextSmallerMeasuredNumberOfSequences) {
   EXPECT_DOUBLE_EQ(curve.batch_cost({4, 20, 128}), 2.3);
   EXPECT_DOUBLE_EQ(curve.batch_cost({16, 20, 128}), 2.3) << "not measured: by the points of four";
   EXPECT_DOUBLE_EQ(CostCurve::parse("linear:0.1").batch_cost({4, 11, 0}), 2);
-}
-
-TEST(LinearCost, RefusesOtherSlopes) {
-  for (const char* spec : {"linear:", "linear:x", "linear:-0.1", "linear:1x", "linear:nan", "linear:inf",
-                           "linear:1e308", "linear:65537", "linear:1e999", "linear: 1", "linear:1,2"})
-    EXPECT_THAT(refused_spec(spec), StartsWith("--cost " + std::string(spec) + ": S in linear:S")) << spec;
-}
-
-TEST(CostCurve, SaysWhichCurvesExist) {
-  for (const char* spec : {"", "linear", "quadratic:1", "curve.txt", ".jso"})
-    EXPECT_THAT(refused_spec(spec), HasSubstr("the choices are linear:S")) << spec;
-  EXPECT_THAT(refused_spec("no-such-file.json"), HasSubstr("cannot be opened"));
 }
 
 TEST(MeasuredCost, IsLinearBetweenRowsAndGoesOnWithTheLastSlope) {
@@ -156,31 +133,6 @@ TEST(CostCurve, IsFoundAmongTheBundledOnesByItsName) {
   for (std::size_t rows = 1; rows <= 4; ++rows) EXPECT_DOUBLE_EQ(moe.cost({1, rows, 300}), times[rows - 1]);
   EXPECT_DOUBLE_EQ(moe.cost({1, 8, 300}), 5.11);
   EXPECT_DOUBLE_EQ(moe.cost({1, 12, 300}), 5.11 + (5.11 - 3.89));
-  EXPECT_THAT(refusal([] { CostCurve::parse("here/step-8.json", profiles); }), HasSubstr("cannot be opened"));
-}
-
-TEST(MeasuredCost, NamesTheFieldThatIsWrong) {
-  EXPECT_EQ(refused_points(point(0, 2, "0")), "c.json: points[0].ns: expected a time in nanoseconds, above 0");
-  EXPECT_THAT(refused_points(point(0, 2, "-5")), HasSubstr("points[0].ns"));
-  EXPECT_THAT(refused_points(point(0, 2, "\"5\"")), HasSubstr("points[0].ns"));
-  EXPECT_THAT(refused_points(point(0, 2, "5") + "," + point(0, 2, "6")), HasSubstr("points[1].rows: an earlier point"));
-  EXPECT_THAT(refused_points(point(0, 1, "5", 2)), HasSubstr("points[0].rows: a pass has at least one row"));
-  EXPECT_THAT(refused_points(point(0, 1, "5", 0)), HasSubstr("points[0].sequences"));
-  EXPECT_THAT(refused_points(point(0, 2, "5", 2)), HasSubstr("points: none with \"sequences\": 1"));
-  EXPECT_THAT(refused_points(""), HasSubstr("points: none with"));
-  EXPECT_THAT(refused_points("{}"), HasSubstr("points[0].sequences: missing"));
-  EXPECT_THAT(refused_points("7"), HasSubstr("points[0].sequences: missing"));
-  EXPECT_THAT(refused_points(R"({"sequences": 1, "context": -1, "rows": 1, "ns": 1})"), HasSubstr("points[0].context"));
-  EXPECT_THAT(refused_points(R"({"sequences": 1, "context": 1.5, "rows": 1, "ns": 1})"),
-              HasSubstr("points[0].context"));
-  const auto text = [](const std::string& json) { return refusal([&] { CostCurve::parse_file("c.json", json); }); };
-  EXPECT_THAT(text("[]"), HasSubstr("expected an object"));
-  EXPECT_THAT(text(R"({"base_ns": 1, "points": []})"), HasSubstr("version: missing"));
-  EXPECT_THAT(text(R"({"version": 2, "base_ns": 1, "points": []})"), HasSubstr("version: only curves of version 1"));
-  EXPECT_THAT(text(R"({"version": 1, "points": []})"), HasSubstr("base_ns: missing"));
-  EXPECT_THAT(text(R"({"version": 1, "base_ns": 0, "points": []})"), HasSubstr("base_ns: expected a time"));
-  EXPECT_THAT(text(R"({"version": 1, "base_ns": 1, "points": 3})"), HasSubstr("points: expected an array"));
-  EXPECT_THAT(text("{\n  \"version\": 1,\n  x}"), StartsWith("c.json:3: column 3: "));
 }
 
 }  // namespace

@@ -238,22 +238,6 @@ TEST_F(Page, StaysSmallForLongSessions) {
   EXPECT_FALSE(*ran.data.find("shown")->array()->front().find("complete")->boolean());
 }
 
-TEST_F(Page, IsRefusedBeforeTheReplay) {
-  const std::string trace = write("t.jsonl", sessions(2, 1));
-  const std::string nowhere = (folder_ / "none" / "r.html").generic_string();
-  refuses({"--report", nowhere, trace}, "--report " + nowhere + ": cannot be written");
-  refuses({"--report", folder_.generic_string(), trace}, "cannot be written");
-  refuses({"--report", trace, trace}, "the trace");
-  refuses({"--report", report_, "--output", report_, trace}, "are the same file");
-  refuses({"--report", report_, "--report-session", "zzz", trace}, "no session of the traces");
-  refuses({"--report-session", "s0", trace}, "needs --report");
-  refuses({"--vocabulary", trace, trace}, "needs --report");
-  refuses({"--report", report_, "--vocabulary", nowhere, trace}, "cannot be opened");
-  refuses({"--report", report_, "--seeds", "2", "--cost-known", "learned", trace}, "--report");
-  EXPECT_FALSE(fs::exists(report_));
-  EXPECT_EQ(read(trace), sessions(2, 1));
-}
-
 #if !defined(_WIN32)
 TEST_F(Page, AFullDiskLeavesTheOldFile) {
   const std::string trace = write("t.jsonl", sessions(2, 1));

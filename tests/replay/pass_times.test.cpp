@@ -7,14 +7,10 @@
 #include <set>
 #include <string>
 
-#include "support/refusal.hpp"
-
 namespace reprise::replay::pass_times_test {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 PassTimes recording(const std::string& shapes) {
   return PassTimes::parse("p.json", R"({"version": 1, "pass_times": [)" + shapes + R"(], "hardware": "x"})");
@@ -22,12 +18,6 @@ PassTimes recording(const std::string& shapes) {
 std::string shape(std::size_t context, std::size_t rows, const std::string& ns) {
   return R"({"context": )" + std::to_string(context) + R"(, "rows": )" + std::to_string(rows) + R"(, "ns": [)" + ns +
          "]}";
-}
-std::string refused_file(const std::string& text) {
-  return testing::refusal([&] { return PassTimes::parse("p.json", text); });
-}
-std::string refused(const std::string& shapes) {
-  return refused_file(R"({"version": 1, "pass_times": [)" + shapes + "]}");
 }
 std::set<double> times(const PassTimes& recorded, const PassShape& shape) {
   testing::Random random(1);
@@ -63,41 +53,6 @@ TEST(PassTimes, OfOtherShapesScatterLikeTheNearest) {
   EXPECT_THAT(times(recorded, {1, 4, 0}), ElementsAre(400));
   EXPECT_THAT(times(recorded, {1, 5, 60}), ElementsAre(700, 1400, 2800)) << "median 500 + 0.6 x 1500";
   EXPECT_THAT(times(recorded, {1, 5, 5000}), ElementsAre(1000, 2000, 4000));
-}
-
-TEST(PassTimes, RefuseWhatIsNoRecording) {
-  EXPECT_THAT(refused_file("[]"), StartsWith("p.json: expected an object, found an array"));
-  EXPECT_THAT(refused_file("{"), StartsWith("p.json:1: column 2: "));
-  EXPECT_EQ(refused_file(R"({"pass_times": []})"), "p.json: version: missing");
-  EXPECT_THAT(refused_file(R"({"version": 2, "pass_times": []})"), HasSubstr("only recordings of version 1"));
-  EXPECT_EQ(refused_file(R"({"version": 1})"), "p.json: pass_times: missing");
-  EXPECT_THAT(refused_file(R"({"version": 1, "pass_times": 5})"), HasSubstr("pass_times: expected an array, found"));
-  EXPECT_EQ(refused_file(R"({"version": 1, "base_ns": 5, "points": []})"),
-            "p.json is a cost curve, not a recording of pass times; give it with --cost");
-}
-
-TEST(PassTimes, RefuseWrongShapesAndNameThem) {
-  EXPECT_THAT(refused(""), HasSubstr("p.json: pass_times: is empty"));
-  EXPECT_THAT(refused("7"), HasSubstr("pass_times[0]: expected an object, found a number"));
-  EXPECT_THAT(refused(R"({"rows": 1, "ns": [1]})"), HasSubstr("pass_times[0].context: missing"));
-  EXPECT_THAT(refused(R"({"context": -1, "rows": 1, "ns": [1]})"),
-              HasSubstr("pass_times[0].context: expected a whole"));
-  EXPECT_THAT(refused(shape(0, 0, "5")), HasSubstr("pass_times[0].rows: a pass has at least one row"));
-  EXPECT_THAT(refused(R"({"context": 0, "rows": 1, "ns": 5})"), HasSubstr("pass_times[0].ns: expected an array"));
-  EXPECT_THAT(refused(shape(0, 1, "")), HasSubstr("pass_times[0].ns: is empty"));
-  for (const char* ns : {"0", "-5", "\"5\"", "null"})
-    EXPECT_THAT(refused(shape(0, 1, "5") + "," + shape(0, 2, std::string("5, ") + ns)),
-                HasSubstr("pass_times[1].ns[1]: expected a time in nanoseconds, above 0"))
-        << ns;
-  EXPECT_THAT(refused(shape(0, 1, "5") + "," + shape(0, 1, "6")),
-              HasSubstr("pass_times[1].rows: an earlier shape has the same context and rows"));
-  EXPECT_THAT(refused(shape(0, 1, "5") + "," + shape(64, 2, "6")), HasSubstr("context 64 has no times of 1 row"));
-}
-
-TEST(PassTimes, AreToldFromOtherFiles) {
-  EXPECT_TRUE(looks_like_pass_times(R"({"pass_times": 5})"));
-  EXPECT_FALSE(looks_like_pass_times(R"({"points": 5})"));
-  EXPECT_FALSE(looks_like_pass_times("{"));
 }
 
 }  // namespace

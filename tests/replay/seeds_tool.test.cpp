@@ -281,33 +281,5 @@ TEST_F(SeedsTool, SetsRecordingsBesideCurves) {
   EXPECT_EQ(number(rows[1], "noise"), 0);
 }
 
-TEST_F(SeedsTool, RefusesWrongInput) {
-  const std::string times = write("p.json", recording(""));
-  const std::string curve = write("c.json", R"({"version": 1, "base_ns": 10, "points": []})");
-  const Arguments carried = {objects, "--cost-known", "carried"};
-  const auto refused = [&](const Arguments& more, const std::string& sentence) {
-    refuses(joined(carried, more), sentence);
-  };
-  for (const char* seeds : {"0", "-1", "x", "1000001"}) refused({"--seeds", seeds}, "expected a number of seeds,");
-  refused({"--seeds", "2", "--strategy", "hf"},
-          "--seeds: the drafts of hf under --control all do not depend on pass times");
-  refused({"--seeds", "2", "--control", "hindsight"}, "give --control cost");
-  refused({"--seeds", "2", "--ceiling"}, "--ceiling belongs to one replay, but --seeds makes several");
-  refused({"--seeds", "2", "--memory", "past", "--snapshot-out", "x"}, "--snapshot-out belongs to one replay");
-  refused({"--outliers", "7"}, "--outliers 7: expected PERCENT:FACTOR");
-  refused({"--slowdown", "2"}, "--slowdown 2: expected FACTOR@PASS");
-  refused({"--poison", "random"}, "--poison random: expected MODE:PASSES, where MODE is random, drafts-dear");
-  refused({"--pass-times", times, "--noise", "0.2"}, "--noise needs --cost: all times come from the recordings");
-  refused({"--pass-times", times, "--outliers", "2:2"}, "--outliers needs --cost");
-  refused({"--pass-times", "no-such.json"}, "no-such.json");
-  refused({"--pass-times", curve}, "is a cost curve, not a recording of pass times; give it with --cost\n");
-  refused({"--cost", times}, "is a recording of pass times, not a cost curve; give it with --pass-times\n");
-  refused({times}, "is a recording of pass times, not a trace");
-  refused({"--pass-times", times, "--output", times}, "would replace the pass times");
-  for (const Arguments& more :
-       {Arguments{"--outliers", "2:2"}, {"--slowdown", "2@2"}, {"--poison", "random:2"}, {"--seeds", "2"}})
-    refuses(joined({objects}, more), more[0] + " needs --cost-known learned or carried");
-}
-
 }  // namespace
 }  // namespace reprise::replay::seeds_tool_test

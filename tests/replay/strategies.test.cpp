@@ -196,28 +196,5 @@ TEST(Strategies, DraftNothingWithALengthOfZero) {
     EXPECT_THAT(drafted(spec, context), IsEmpty()) << spec;
 }
 
-TEST(Strategies, ListWhatExists) {
-  EXPECT_EQ(
-      refused("foo:k=1"),
-      "--strategy foo:k=1: there is no strategy foo; the choices are ngram, copy, pld, hf, vllm, ngram-simple, ds4, "
-      "token-recycling, racer, rest, token-table, hostile, none");
-  EXPECT_EQ(refused("hf:m=1"), "--strategy hf:m=1: strategy hf has no setting 'm'; its settings are: n, k, index");
-  EXPECT_EQ(refused("none:k=1"), "--strategy none:k=1: strategy none has no settings, so no 'k'");
-  EXPECT_THAT(refused("hf:index=trie"), HasSubstr("index=trie: expected rolling_hash, suffix_array, naive"));
-}
-
-TEST(Strategies, RefuseValuesOutOfRange) {
-  for (const char* value : {"-1", "65", "1x", " 1", "1.5", "99999999999999999999", "0x1", "none"})
-    EXPECT_THAT(refused("hf:k=" + std::string(value)), HasSubstr("expected a whole number from 0 to 64")) << value;
-  EXPECT_THAT(refused("pld:n=0"), HasSubstr("from 1 to 8"));
-  EXPECT_THAT(refused("pld:k=60..70"), HasSubstr("pld:k=65: k=65: expected")) << "the value of the range is named";
-  EXPECT_THAT(refused("ds4:eos=2147483648"), HasSubstr("or none"));
-  EXPECT_THAT(refused("token-table:n=33"), HasSubstr("from 1 to 32, or preset"));
-  EXPECT_THAT(refused("token-table:bytes=1000"), HasSubstr("from 1024 to "));
-  EXPECT_THAT(refused("vllm:min=5,max=2"), HasSubstr("vllm:min=5,max=2: min is larger than max"));
-  EXPECT_THAT(refused("copy:min_ngram=5,max_ngram=4"), HasSubstr("min_ngram is larger than max_ngram (5, limit 4)"));
-  EXPECT_THAT(refused("vllm:min=1,max=20"), HasSubstr("20 n-gram lengths; at most 8"));
-}
-
 }  // namespace
 }  // namespace reprise::replay::strategies_test

@@ -52,30 +52,6 @@ TEST(Trace, EndsAtTheLimit) {
   EXPECT_EQ(read(line + "\n" + line + "\nbroken", 2).sessions.size(), 2U) << "what is not read is not checked";
 }
 
-TEST(Trace, NamesFileLineAndField) {
-  const auto second = [](const std::string& text) { return refused(line + "\n" + text); };
-  EXPECT_EQ(second("[]"), "t.jsonl:2: expected an object for each session, found an array");
-  EXPECT_EQ(second(R"({"category":"c","turns":[]})"), "t.jsonl:2: id: missing");
-  EXPECT_EQ(second(R"({"id":7,"category":"c","turns":[]})"), "t.jsonl:2: id: expected a string, found a number");
-  EXPECT_EQ(second(R"({"id":"b","turns":[]})"), "t.jsonl:2: category: missing");
-  EXPECT_EQ(second(R"({"id":"b","category":"c"})"), "t.jsonl:2: turns: missing");
-  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":{}})"), "t.jsonl:2: turns: expected an array, found an object");
-  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":[]})"),
-            "t.jsonl:2: turns: is empty; a session has at least one turn");
-  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":[1]})"),
-            "t.jsonl:2: turns[0]: expected an object, found a number");
-  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":[{"prompt":[1]}]})"), "t.jsonl:2: turns[0].output: missing");
-  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":[{"prompt":"x","output":[]}]})"),
-            "t.jsonl:2: turns[0].prompt: expected an array, found a string");
-}
-
-TEST(Trace, TakesWholeNumbersOf32BitsOnly) {
-  for (const char* id : {"1.5", "1e3", "2147483648", "-2147483649", "99999999999999999999", "\"1\"", "null", "[1]"})
-    EXPECT_THAT(refused(R"({"id":"b","category":"c","turns":[{"prompt":[1],"output":[4,)" + std::string(id) + "]}]}"),
-                StartsWith("t.jsonl:1: turns[0].output[1]: expected a token id"))
-        << id;
-}
-
 TEST(Trace, HoldsTheTopKRowsOfTurnsThatHaveThem) {
   const Trace trace = read(line + "\n" +
                            R"({"id":"b","category":"","turns":[{"prompt":[1],"output":[3,4,5],"top_k_logprobs":"any",)"
@@ -94,30 +70,6 @@ TEST(Trace, HoldsTheTopKRowsOfTurnsThatHaveThem) {
   EXPECT_TRUE(has_top_k({&trace, 1}));
   const Trace without = read(line);
   EXPECT_FALSE(has_top_k({&without, 1}));
-}
-
-TEST(Trace, NamesFileLineAndTurnOfBadTopKRows) {
-  const auto second = [](const std::string& top_k) {
-    return refused(line + "\n" + R"({"id":"b","category":"c","turns":[{"prompt":[1],"output":[]},)" +
-                   R"({"prompt":[1],"output":[4,5],"top_k":)" + top_k + "}]}");
-  };
-  EXPECT_EQ(second("[[4],[5]]"), "accepted");
-  EXPECT_EQ(second("[[4]]"),
-            "t.jsonl:2: turns[1].top_k: has the length 1, but output has the length 2; give one list of token ids for "
-            "each output token");
-  EXPECT_EQ(second("[[4],[5],[6]]"),
-            "t.jsonl:2: turns[1].top_k: has the length 3, but output has the length 2; give one list of token ids for "
-            "each output token");
-  EXPECT_EQ(second("[]"),
-            "t.jsonl:2: turns[1].top_k: has the length 0, but output has the length 2; give one list of token ids for "
-            "each output token");
-  EXPECT_EQ(second("null"), "t.jsonl:2: turns[1].top_k: expected an array of lists of token ids, found null");
-  EXPECT_EQ(second("[[4],5]"), "t.jsonl:2: turns[1].top_k[1]: expected a list of token ids, found a number");
-  EXPECT_EQ(second("[[4],null]"), "t.jsonl:2: turns[1].top_k[1]: expected a list of token ids, found null");
-  for (const char* id : {"1.5", "1e3", "2147483648", "-2147483649", "\"1\"", "null", "[1]"})
-    EXPECT_THAT(second("[[4],[5," + std::string(id) + "]]"),
-                StartsWith("t.jsonl:2: turns[1].top_k[1][1]: expected a token id"))
-        << id;
 }
 
 TEST(TopKRows, KeepTheFirstRows) {
@@ -139,41 +91,6 @@ TEST(TopKRows, KeepTheFirstRows) {
 TEST(Trace, RefusesALineThatIsCutAnywhere) {
   for (std::size_t size = 1; size < line.size(); ++size)
     EXPECT_THAT(refused(line + "\n" + line.substr(0, size)), StartsWith("t.jsonl:2: column ")) << size;
-}
-
-TEST(Trace, RefusesAFileWithoutSessions) {
-  EXPECT_THAT(refused(""), StartsWith("t.jsonl: no sessions"));
-  EXPECT_THAT(refused("\n \n"), StartsWith("t.jsonl: no sessions"));
-}
-
-TEST(Trace, NamesTheFormatOfAFileOfAnotherKind) {
-  using namespace std::string_literals;
-  const std::string remedy = ": convert it with python3 bench/replay/to_trace.py";
-  const std::string chat = R"({"conversations": [{"from": "human", "value": "a"}]})";
-  const std::string json = "t.jsonl:1: the file is ";
-  EXPECT_EQ(refused("[\n  " + chat + "\n]\n"), json + "a JSON array, not one object a line" + remedy);
-  EXPECT_EQ(refused("[" + chat + "]"), json + "a JSON array, not one object a line" + remedy);
-  EXPECT_EQ(refused("{\n  \"id\": \"a\"\n}\n"), json + "an indented JSON object, not one object a line" + remedy);
-  EXPECT_EQ(refused("\n \n" + ("[" + chat)).substr(0, 12), "t.jsonl:3: t");
-  EXPECT_EQ(refused("\x1f\x8b\x08\0rest"s), json + "compressed by gzip" + remedy);
-  EXPECT_EQ(refused("\x28\xb5\x2f\xfdrest"s), json + "compressed by zstd: unpack it first");
-  EXPECT_EQ(refused("BZh9rest"s), json + "compressed by bzip2: unpack it first");
-  EXPECT_EQ(refused("\xfd\x37zXZrest"s), json + "compressed by xz: unpack it first");
-  EXPECT_EQ(refused("PK\x03\x04rest"s), json + "a zip archive: unpack it first");
-  EXPECT_EQ(refused("PAR1rest"s), json + "a Parquet table: save its records as JSON first");
-  EXPECT_EQ(refused("<!DOCTYPE html>"s), json + "a page in HTML or XML: save its records as JSON first");
-  for (const std::string& text : {"\xff\xfe{\0\n\0"s, "\xfe\xff\0{\0\n"s, "{\0\"\0i\0"s, "\0{\0\"\0i"s})
-    EXPECT_EQ(refused(text), json + "text in UTF-16" + remedy);
-  EXPECT_EQ(refused("\xff\xfe\0\0{\0\0\0"s), json + "text in UTF-32" + remedy);
-  EXPECT_EQ(refused(chat), "t.jsonl:1: \"conversations\": the file has ShareGPT conversations, not sessions" + remedy);
-  for (const char* const key : {"messages", "prompt_token_ids", "prompt", "instruction", "text"})
-    EXPECT_THAT(refused("{\"" + std::string(key) + "\": []}"), EndsWith(remedy)) << key;
-  EXPECT_EQ(refused("{\"prompt\": [], \"turns\": []}"), "t.jsonl:1: id: missing");
-}
-
-TEST(Trace, RefusesWhatIsNoFile) {
-  EXPECT_THROW(read_trace("no-such-folder/x.jsonl"), tools::InputError);
-  EXPECT_THROW(read_trace("."), tools::InputError);
 }
 
 TEST(Trace, SaysThatAFileIsACostCurve) {

@@ -6,18 +6,10 @@
 
 #include <string>
 
-#include "common/input_error.hpp"
-#include "support/refusal.hpp"
-
 namespace reprise::replay::vocabulary_test {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::Pointee;
-
-std::string refusal(const std::string& text) {
-  return testing::refusal([&] { return Vocabulary::parse("v.json", text); });
-}
 
 TEST(Vocabulary, ReadsAnArrayOfTexts) {
   const Vocabulary words = Vocabulary::parse("v.json", R"(["a", "\u2581b"])");
@@ -42,17 +34,6 @@ TEST(Vocabulary, ReadsTokenizers) {
       "t.json", R"({"model": {"vocab": {"a": 0}}, "added_tokens": [{"id": 1, "content": "<s>"}, {"id": "x"}, 3]})");
   EXPECT_THAT(words.find(0), Pointee(std::string("a")));
   EXPECT_THAT(words.find(1), Pointee(std::string("<s>")));
-}
-
-TEST(Vocabulary, RefusesOtherFiles) {
-  EXPECT_THAT(refusal("[1]"), HasSubstr("v.json: [0]: expected a text"));
-  EXPECT_THAT(refusal("[\"a\""), HasSubstr("v.json:1: column"));
-  EXPECT_THAT(refusal("3"), HasSubstr("expected an array of texts, or an object"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("the vocabulary is empty"));
-  EXPECT_THAT(refusal(R"({"a": -1})"), HasSubstr("a: expected a token id"));
-  EXPECT_THAT(refusal(R"({"a": 1e99})"), HasSubstr("a: expected a token id"));
-  EXPECT_THAT(refusal(R"({"model": {"vocab": []}})"), HasSubstr("model.vocab: expected an object"));
-  EXPECT_THROW(static_cast<void>(Vocabulary::read("/nowhere/v.json")), tools::InputError);
 }
 
 }  // namespace
