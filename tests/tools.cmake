@@ -41,7 +41,6 @@ reprise_add_tests(
   replay/page.test.cpp
   replay/page_figures.test.cpp
   replay/past.test.cpp
-  replay/readme_table.test.cpp
   replay/rebase.test.cpp
   replay/reliability.test.cpp
   replay/replay.test.cpp
@@ -101,64 +100,29 @@ target_link_libraries(reprise-llama-tests PRIVATE reprise-llama-stand-in-lib)
 add_executable(reprise-llama-stand-in-tool ${PROJECT_SOURCE_DIR}/bench/llama/main.cpp)
 target_link_libraries(reprise-llama-stand-in-tool PRIVATE reprise-llama-stand-in-lib)
 
-# The program compares every replay with the recording.
-add_test(NAME sources.predicted COMMAND reprise-bench-predicted --max-nodes 8)
-add_test(NAME sources.predicted_bad_input COMMAND reprise-bench-predicted --no-such-option)
-set_tests_properties(sources.predicted_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "there is no option --no-such")
-
-# Also compares every replay with its recording. The requests are made up; each option gives other figures.
-foreach(
-  head IN
-  ITEMS "made_up 1.99 .   1.72 .   1.97 .   2.26 .   2.50 .    62%"
-        "per_token 1.99 .   1.46 .   1.94 .   2.01 .   2.32 .    34% --per-token"
-        "chains 2.05 .   1.72 .   1.87 .   2.08 .   2.54 .    74% --chains"
-        "same_length 1.98 .   1.74 .   1.87 .   2.23 .   2.48 .    60% --same-length"
-        "fresh 1.96 .   1.72 .   2.01 .   2.13 .   2.48 .    53% --fresh"
-        "limit 1.74 .   1.45 .   1.62 .   1.85 .   2.03 .    59% --limit 2"
-        "head_tokens 1.99 .   1.44 .   2.08 .   2.09 .   2.24 .    24% --head-tokens 1"
-)
-  string(REGEX MATCH "^([a-z_]+) (.*%)(.*)$" head "${head}")
-  set(name head.${CMAKE_MATCH_1})
-  set(row "0.02 .   0.1 .   ${CMAKE_MATCH_2}")
-  separate_arguments(options UNIX_COMMAND "${CMAKE_MATCH_3}")
-  set(requests ${CMAKE_CURRENT_LIST_DIR}/bench_head/requests.jsonl)
-  add_test(NAME ${name} COMMAND reprise-bench-head --row-cost 0.02 --head-cost 0.1 ${options} ${requests})
-  set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${row}")
-endforeach()
-add_test(NAME head.bad_input COMMAND reprise-bench-head --row-cost -1 file)
-set_tests_properties(head.bad_input PROPERTIES PASS_REGULAR_EXPRESSION "--row-cost -1: needs numbers from 0 to 10")
-add_test(NAME head.bad_file COMMAND reprise-bench-head ${PROJECT_SOURCE_DIR}/bench/traces/chat.jsonl)
-set_tests_properties(head.bad_file PROPERTIES PASS_REGULAR_EXPRESSION "chat.jsonl:1: prompt_token_ids: missing")
-
 find_package(Python3 COMPONENTS Interpreter)
 
 # Tables of commands with their exit status and output.
 if(Python3_Interpreter_FOUND)
   set(commands ${CMAKE_CURRENT_SOURCE_DIR}/commands)
-  foreach(tool IN ITEMS replay index server llama)
-    set(program reprise-${tool})
-    if(tool STREQUAL llama)
-      set(program reprise-llama-stand-in-tool)
-    endif()
-    add_test(NAME commands.${tool} COMMAND ${Python3_EXECUTABLE} ${commands}/run.py ${commands}/${tool}.txt
-                                           reprise-${tool}=$<TARGET_FILE:${program}>)
-  endforeach()
-endif()
-
-# The scripts of bench/llama/setups.md, without models.
-if(Python3_Interpreter_FOUND)
-  set(setups ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/llama/setups.py)
-  set(setups_table ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/llama/setups_table.py)
-  set(curves ${PROJECT_SOURCE_DIR}/bench/profiles)
-  add_test(NAME llama.setups_table COMMAND ${setups_table} ${curves}/smollm2-135m-q4_1-cpu-1-thread.json)
-  set_tests_properties(
-    llama.setups_table PROPERTIES PASS_REGULAR_EXPRESSION "smollm2-135m-q4_1 . 1 . 1,024 . 20.0 . 50 . 1.72 . 3.62 "
+  set(bench ${PROJECT_SOURCE_DIR}/bench)
+  function(reprise_add_commands table)
+    add_test(NAME commands.${table} COMMAND ${Python3_EXECUTABLE} ${commands}/run.py ${commands}/${table}.txt ${ARGN})
+  endfunction()
+  reprise_add_commands(replay reprise-replay=$<TARGET_FILE:reprise-replay>)
+  reprise_add_commands(index reprise-index=$<TARGET_FILE:reprise-index>)
+  reprise_add_commands(server reprise-server=$<TARGET_FILE:reprise-server>)
+  reprise_add_commands(llama reprise-llama=$<TARGET_FILE:reprise-llama-stand-in-tool>)
+  reprise_add_commands(
+    benchmarks
+    head=$<TARGET_FILE:reprise-bench-head>
+    predicted=$<TARGET_FILE:reprise-bench-predicted>
+    "setups=${Python3_EXECUTABLE} ${bench}/llama/setups.py"
+    "setups_table=${Python3_EXECUTABLE} ${bench}/llama/setups_table.py"
+    "compile=${Python3_EXECUTABLE} ${bench}/compile/compile.py"
   )
-  add_test(NAME llama.setups_table_bad_input COMMAND ${setups_table} ${PROJECT_SOURCE_DIR}/CMakePresets.json)
-  set_tests_properties(llama.setups_table_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "has no member points; give a")
-  add_test(NAME llama.setups_bad_input COMMAND ${setups} ${CMAKE_CURRENT_BINARY_DIR}/setups --only gemma3-270m-bf16
-                                               --gemma nowhere.gguf)
-  set_tests_properties(llama.setups_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "nowhere.gguf: there is no such file")
+  add_test(NAME commands.readme_table COMMAND ${Python3_EXECUTABLE} ${commands}/readme_table.py
+                                              $<TARGET_FILE:reprise-replay>)
 endif()
 
 # The script that builds llama-server, and the benchmark over HTTP, with a stand-in. tests/llama_server/with_real_server.sh
@@ -168,13 +132,6 @@ if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.9)
     NAME llama_server.scripts COMMAND ${Python3_EXECUTABLE} -m unittest discover -s ${CMAKE_CURRENT_SOURCE_DIR}/llama_server
   )
   set_tests_properties(llama_server.scripts PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 TIMEOUT 300)
-endif()
-
-# The measurement of compile times; its files are compiled by the target reprise-bench-compile.
-if(Python3_Interpreter_FOUND)
-  add_test(NAME compile.bad_input COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/compile/compile.py
-                                          --compiler nowhere++)
-  set_tests_properties(compile.bad_input PROPERTIES PASS_REGULAR_EXPRESSION "nowhere[+][+] is not found: install it")
 endif()
 
 # Scripts that write traces, and a replay of their traces.

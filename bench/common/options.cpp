@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -57,11 +58,10 @@ class Parser {
     std::optional<std::string> value;
     if (equals != std::string::npos) value = argument.substr(equals + 1);
     const Option* row = find(argument.substr(0, equals));
-    if (row != nullptr && row->value.empty() && value && table_.shows_unknown_value) row = nullptr;
-    if (row == nullptr) unknown(argument, argument.substr(0, equals));
+    if (row == nullptr) unknown(argument.substr(0, equals));
     const std::string name(row->name);
     list_ = row->list ? row : nullptr;
-    if (!given_.insert(name).second && !row->repeats) throw InputError(name + " " + std::string(table_.twice));
+    if (!given_.insert(name).second && !row->repeats) throw InputError(name + " is given twice; once is enough");
     if (row->value.empty()) {
       if (value) throw InputError(name + " takes no value, but got '" + *value + "'");
       return row->read(name, {});
@@ -79,7 +79,7 @@ class Parser {
   }
 
   /// Names the most similar option if one of four letters differs, and at most two.
-  [[noreturn]] void unknown(const std::string& argument, const std::string& name) const {
+  [[noreturn]] void unknown(const std::string& name) const {
     std::size_t fewest = std::min<std::size_t>(2, name.size() / 4) + 1;
     std::string_view similar;
     for (const Option& one : table_.rows) {
@@ -87,15 +87,13 @@ class Parser {
       const std::size_t count = edits(name, one.name);
       if (count > 0 && count < fewest) fewest = count, similar = one.name;
     }
-    throw InputError("there is no option " + (table_.shows_unknown_value ? argument : name) +
+    throw InputError("there is no option " + name +
                      (similar.empty() ? ";" : "; did you mean " + std::string(similar) + "?") + " see --help");
   }
 
   [[noreturn]] void missing(const Option& row) const {
     const std::string name(row.name);
-    const std::string wanted(row.wanted.empty() ? row.value : row.wanted);
-    throw InputError(name + " needs a value" +
-                     (table_.names_wanted_value ? ": " + name + " " + wanted : "; see --help"));
+    throw InputError(name + " needs a value: " + name + " " + std::string(row.wanted.empty() ? row.value : row.wanted));
   }
 
   const OptionTable& table_;
@@ -106,6 +104,8 @@ class Parser {
 };
 
 }  // namespace
+
+void OptionTable::add(const std::vector<Option>& more) { rows.insert(rows.end(), more.begin(), more.end()); }
 
 std::string OptionTable::help() const {
   std::string text;
@@ -160,6 +160,10 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 ReadValue flag(bool& into) {
   return [&into](const auto&, const auto&) { into = true; };
 }
+std::vector<Option> help_and_version(bool& help, bool& version) {
+  return {{.name = "--help", .read = flag(help), .repeats = true, .short_name = "-h"},
+          {.name = "--version", .read = flag(version), .repeats = true}};
+}
 ReadValue text(std::string& into) {
   return [&into](const auto&, const auto& value) { into = value; };
 }
@@ -172,6 +176,26 @@ ReadValue real(double& into, double least, double most, std::string_view range) 
     if (!number || *number < least || *number > most)
       throw InputError(name + " " + value + ": expected a number " + std::string(range));
     into = *number;
+  };
+}
+
+ReadValue whole_numbers(std::vector<std::size_t>& into, std::size_t most) {
+  return [&into, most](const std::string& name, const std::string& value) {
+    into.clear();
+    for (const std::string& piece : split_at_commas(value))
+      into.push_back(read_whole(name, piece, 1, most, "whole numbers with commas between them, each", value));
+  };
+}
+ReadValue fingerprint(std::optional<std::uint64_t>& into) {
+  return [&into](const std::string& name, const std::string& value) {
+    std::uint64_t number = 0;
+    const bool hexadecimal = value.starts_with("0x");
+    const char* const begin = value.data() + (hexadecimal ? 2 : 0);
+    const char* const end = value.data() + value.size();
+    const auto [stop, error] = std::from_chars(begin, end, number, hexadecimal ? 16 : 10);
+    if (error != std::errc() || stop != end)
+      throw InputError(name + " " + value + ": expected a whole number of 64 bits, such as 7 or 0x9a3f");
+    into = number;
   };
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -41,11 +42,7 @@ struct OptionTable {
   ReadValue operand;             ///< called with an empty name for each argument that belongs to no option
   bool ends_with_dashes = true;  ///< after --, every argument is an operand
 
-  // The tools word these mistakes differently, and scripts may match the words.
-  std::string_view twice = "is given twice; once is enough";
-  bool names_wanted_value = false;   ///< "needs a value" names the missing value instead of --help
-  bool shows_unknown_value = false;  ///< the message about an unknown option includes its =value
-
+  void add(const std::vector<Option>& more);
   [[nodiscard]] std::string help() const;
 };
 
@@ -81,10 +78,17 @@ std::vector<std::string> split_at_commas(const std::string& text);
 /// An option without a value.
 ReadValue flag(bool& into);
 ReadValue text(std::string& into);
+/// --help and --version, which --help lists together.
+std::vector<Option> help_and_version(bool& help, bool& version);
 /// Appends each value.
 ReadValue texts(std::vector<std::string>& into);
 /// A number from `least` to `most`; messages describe the range as `range`.
 ReadValue real(double& into, double least, double most, std::string_view range);
+
+/// Whole numbers from 1 to `most` with commas between them.
+ReadValue whole_numbers(std::vector<std::size_t>& into, std::size_t most);
+/// A number of 64 bits, decimal or after 0x.
+ReadValue fingerprint(std::optional<std::uint64_t>& into);
 
 /// A whole number from `least` to `most`, or to the largest size where that is less.
 template <class Integer>

@@ -2,7 +2,6 @@
 #include "options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <string_view>
 
@@ -13,6 +12,7 @@
 namespace reprise::indexing {
 namespace {
 
+using tools::fingerprint;
 using tools::flag;
 using tools::InputError;
 using tools::Option;
@@ -104,20 +104,6 @@ tools::ReadValue bytes(std::size_t& into) {
   };
 }
 
-/// Reads a whole number, or a hexadecimal one after 0x.
-tools::ReadValue fingerprint(std::optional<std::uint64_t>& into) {
-  return [&into](const std::string& name, const std::string& value) {
-    std::uint64_t number = 0;
-    const bool hexadecimal = value.starts_with("0x");
-    const char* const begin = value.data() + (hexadecimal ? 2 : 0);
-    const char* const end = value.data() + value.size();
-    const auto [stop, error] = std::from_chars(begin, end, number, hexadecimal ? 16 : 10);
-    if (error != std::errc() || stop != end)
-      throw InputError(name + " " + value + ": expected a whole number of 64 bits, such as 7 or 0x9a3f");
-    into = number;
-  };
-}
-
 std::vector<Option> output_rows(Options& o) {
   return {{"--output", "FILE", "the corpus to write; an existing file is replaced at the end", text(o.output)},
           {"--exclude", "FILE",
@@ -190,27 +176,22 @@ std::string_view purpose_of(Command command) {
 tools::OptionTable table_of(Options& o) {
   tools::OptionTable table;
   table.help_column = 24;
-  table.names_wanted_value = true;
   table.operand = [&o](const auto&, const std::string& path) {
     if (path.empty()) throw InputError("a FILE is empty; give the path of a file");
     o.inputs.push_back(path);
   };
   table.rows.push_back({"", "", purpose_of(o.command)});
-  const auto add = [&](const std::vector<Option>& rows) {
-    table.rows.insert(table.rows.end(), rows.begin(), rows.end());
-  };
-  if (o.command == Command::build) add(build_rows(o));
-  if (o.command == Command::merge) add(output_rows(o));
-  if (o.command == Command::info) add(info_rows(o));
-  if (o.command == Command::query) add(query_rows(o));
+  if (o.command == Command::build) table.add(build_rows(o));
+  if (o.command == Command::merge) table.add(output_rows(o));
+  if (o.command == Command::info) table.add(info_rows(o));
+  if (o.command == Command::query) table.add(query_rows(o));
   if (o.command == Command::build || o.command == Command::merge || o.command == Command::verify)
-    add({progress_row(o)});
+    table.add({progress_row(o)});
   if (o.command != Command::none)
     table.rows.push_back(
         {"--format", "FORMAT", "text (default) or json", word<bool>(o.json, {{"text", false}, {"json", true}})});
   table.rows.push_back({"", "", notes});
-  table.rows.push_back({.name = "--help", .read = flag(o.help), .repeats = true, .short_name = "-h"});
-  table.rows.push_back({.name = "--version", .read = flag(o.version), .repeats = true});
+  table.add(tools::help_and_version(o.help, o.version));
   return table;
 }
 

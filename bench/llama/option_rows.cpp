@@ -8,17 +8,18 @@
 #include <vector>
 
 #include "common/input_error.hpp"
-#include "common/number.hpp"
 
 namespace reprise::llama {
 namespace {
 
+using tools::fingerprint;
 using tools::flag;
 using tools::Option;
 using tools::real;
 using tools::text;
 using tools::texts;
 using tools::whole;
+using tools::whole_numbers;
 using tools::word;
 
 constexpr std::string_view purpose =
@@ -37,22 +38,6 @@ and 130 after an interrupt.
 )";
 
 constexpr std::string_view a_whole_number = "a whole number";
-
-/// Numbers from 1 to `most` with commas between them. Messages show all of the value.
-tools::ReadValue whole_numbers(std::vector<std::size_t>& into, std::size_t most) {
-  return [&into, most](const std::string& name, const std::string& value) {
-    into.clear();
-    for (const std::string& piece : tools::split_at_commas(value))
-      into.push_back(tools::read_whole(name, piece, 1, most, "whole numbers with commas between them, each", value));
-  };
-}
-
-tools::ReadValue fingerprint(std::optional<std::uint64_t>& into) {
-  return [&into](const std::string& name, const std::string& value) {
-    into = tools::parse_unsigned(value);
-    if (!into) throw tools::InputError(name + " " + value + ": expected a whole number from 0 to 2^64 - 1");
-  };
-}
 
 std::vector<Option> input_rows(Options& o) {
   return {{"--prompt", "TEXT", "one turn", text(o.inputs.prompt)},
@@ -297,10 +282,9 @@ tools::OptionTable option_table(Options& o) {
   table.rows.push_back({"--model", "FILE", "", text(o.engine.model)});
   for (const auto& rows : {input_rows(o), engine_rows(o), drafting_rows(o), memory_rows(o), comparison_rows(o),
                            batch_rows(o), result_rows(o)})
-    table.rows.insert(table.rows.end(), rows.begin(), rows.end());
+    table.add(rows);
   table.rows.push_back({"", "", exit_notes});
-  table.rows.push_back({.name = "--help", .read = flag(o.help), .repeats = true, .short_name = "-h"});
-  table.rows.push_back({.name = "--version", .read = flag(o.version), .repeats = true});
+  table.add(tools::help_and_version(o.help, o.version));
   return table;
 }
 

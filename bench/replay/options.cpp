@@ -9,12 +9,12 @@
 
 #include "common/files.hpp"
 #include "common/input_error.hpp"
-#include "common/number.hpp"
 #include "common/options.hpp"
 
 namespace reprise::replay {
 namespace {
 
+using tools::fingerprint;
 using tools::flag;
 using tools::InputError;
 using tools::Option;
@@ -50,14 +50,6 @@ exit status: 0 done; 1 an output differed from its recording or results could no
 template <class T, class... Others>
 std::vector<std::pair<std::string_view, T>> named(T first, Others... others) {
   return {{name(first), first}, {name(others), others}...};
-}
-
-tools::ReadValue fingerprint(std::uint64_t& into) {
-  return [&into](const std::string& name, const std::string& value) {
-    const auto number = tools::parse_unsigned(value);
-    if (!number) throw InputError(name + " " + value + ": expected a whole number from 0 to 2^64 - 1");
-    into = *number;
-  };
 }
 
 std::vector<Option> drafting_rows(Options& o) {
@@ -289,7 +281,6 @@ std::vector<Option> report_rows(Options& o) {
 
 tools::OptionTable table_of(Options& o) {
   tools::OptionTable table;
-  table.names_wanted_value = true;
   table.operand = [&o](const auto&, const std::string& path) {
     if (path.empty()) throw InputError("a TRACE is empty; give the path of a file");
     o.traces.push_back(path);
@@ -304,11 +295,9 @@ tools::OptionTable table_of(Options& o) {
                  "default: the bundled ones, recorded from SmolLM2-135M-Instruct",
                  {}},
                 {"", "", "\n"}};
-  for (auto rows : {drafting_rows(o), cost_rows(o), replay_rows(o), result_rows(o), report_rows(o)})
-    table.rows.insert(table.rows.end(), rows.begin(), rows.end());
+  for (auto rows : {drafting_rows(o), cost_rows(o), replay_rows(o), result_rows(o), report_rows(o)}) table.add(rows);
   table.rows.push_back({"", "", notes});
-  table.rows.push_back({.name = "--help", .read = flag(o.help), .short_name = "-h"});
-  table.rows.push_back({.name = "--version", .read = flag(o.version)});
+  table.add(tools::help_and_version(o.help, o.version));
   return table;
 }
 
@@ -362,7 +351,6 @@ Options parse_options(std::span<const std::string> arguments) {
   options.memory_bytes_given = given("--memory-bytes");
   options.threads_given = given("--threads");
   options.top_k_given = given("--top-k");
-  options.fingerprint_given = given("--fingerprint");
   for (const std::string& path : options.corpora)
     options.settings.corpora += (options.settings.corpora.empty() ? "" : ", ") + path;
   agree(options, given);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,8 +39,7 @@ struct Options {
   std::string snapshot_in;                   ///< a file with the initial memory; empty: none
   std::string snapshot_out;                  ///< a file to save the memory to; empty: none
   std::vector<std::string> corpora;          ///< files that drafters read in addition
-  std::uint64_t fingerprint = 0;             ///< of the tokenizer of snapshots and corpora
-  bool fingerprint_given = false;            ///< --fingerprint was given
+  std::optional<std::uint64_t> fingerprint;  ///< of the tokenizer of snapshots and corpora
   std::size_t limit = unlimited;             ///< sessions of each trace, before `part` applies
   TracePart part = TracePart::all;
   std::size_t threads = 1;

@@ -218,7 +218,7 @@ int replay_and_advise(const Options& options, const Assignment& assignment, std:
 }
 
 int replay(const Options& options, const Surroundings& surroundings) {
-  const Corpora corpora(options.corpora, options.fingerprint_given ? std::optional(options.fingerprint) : std::nullopt);
+  const Corpora corpora(options.corpora, options.fingerprint);
   const std::vector<StrategyRun> runs = runs_of(options, corpora);
   auto controls = options.controls;
   if (controls.empty()) controls.emplace_back();
@@ -258,7 +258,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
                            options.threads, options.ceiling};
   assignment.settings.prior = prior_of(options.settings.cost_prior, surroundings);
   assignment.snapshot_in = {
-      {snapshot.data(), snapshot.size()}, options.fingerprint, "--snapshot-in " + options.snapshot_in};
+      {snapshot.data(), snapshot.size()}, options.fingerprint.value_or(0), "--snapshot-in " + options.snapshot_in};
   if (!options.snapshot_out.empty()) assignment.snapshot_out = &left;
   check_memories(options, assignment);
   tools::Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);

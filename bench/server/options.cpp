@@ -9,11 +9,11 @@
 namespace reprise::server {
 namespace {
 
-using tools::flag;
 using tools::InputError;
 using tools::real;
 using tools::text;
 using tools::whole;
+using tools::whole_numbers;
 using tools::word;
 
 constexpr std::string_view purpose =
@@ -39,20 +39,9 @@ exit status: 0 done; 1 an output differed from its recording or results could no
 
 constexpr std::string_view a_number = "a number";
 
-/// Reads numbers from 1 to `most`, separated by commas.
-tools::ReadValue numbers(std::vector<std::size_t>& into, std::size_t most) {
-  return [&into, most](const std::string& name, const std::string& value) {
-    into.clear();
-    for (const std::string& piece : tools::split_at_commas(value))
-      into.push_back(tools::read_whole(name, piece, 1, most, a_number, piece));
-  };
-}
-
 tools::OptionTable table_of(Options& o) {
   tools::OptionTable table;
   table.help_column = 22;
-  table.twice = "was given twice";
-  table.shows_unknown_value = true;
   table.operand = [&o](const auto&, const std::string& path) {
     if (path.empty()) throw InputError("a TRACE is empty; give the path of a file");
     o.traces.push_back(path);
@@ -67,11 +56,11 @@ tools::OptionTable table_of(Options& o) {
        {}},
       {"", "", "\n"},
       {"--sequences", "LIST", "numbers of sequences in every pass (default 1,2,4,8,16,32,64,128,256)",
-       numbers(o.sequences, 4096)},
+       whole_numbers(o.sequences, 4096)},
       {"--fixed", "LIST",
        "drafted tokens per sequence of the fixed methods, for comparison\n"
        "(default 4,10)",
-       numbers(o.fixed, 64)},
+       whole_numbers(o.fixed, 64)},
       {"--curve", "CURVE",
        "time of a pass by its sequences and all its rows: FILE.json (points of the\n"
        "next smaller measured number of sequences; knee-64.json is the default and\n"
@@ -89,9 +78,8 @@ tools::OptionTable table_of(Options& o) {
       {"--threads", "N", "simulations run in parallel (default 1). Only planning times depend on it",
        whole(o.threads, 1, 1024, a_number)},
       {"--output", "FILE", "write there instead of to standard output", text(o.output)},
-      {"", "", notes},
-      {.name = "--help", .read = flag(o.help), .repeats = true, .short_name = "-h"},
-      {.name = "--version", .read = flag(o.version), .repeats = true}};
+      {"", "", notes}};
+  table.add(tools::help_and_version(o.help, o.version));
   return table;
 }
 

@@ -89,7 +89,8 @@ TEST_F(OptionTables, RefuseWhatNoRowAllows) {
   EXPECT_EQ(refused({"-v=yes"}), "--verbose takes no value, but got 'yes'");
   for (const std::vector<std::string>& missing :
        std::vector<std::vector<std::string>>{{"--name"}, {"--name="}, {"--name", ""}})
-    EXPECT_EQ(refused(missing), "--name needs a value; see --help");
+    EXPECT_EQ(refused(missing), "--name needs a value: --name TEXT");
+  EXPECT_EQ(refused({"--mode"}), "--mode needs a value: --mode one, two or three");
   EXPECT_EQ(refused({"--count", "10"}), "--count 10: expected a digit from 1 to 9");
   EXPECT_EQ(refused({"--count", "7x"}), "--count 7x: expected a digit from 1 to 9");
   EXPECT_EQ(refused({"--share", "2"}), "--share 2: expected a number from 0 to 1");
@@ -102,16 +103,6 @@ TEST(WholeNumbers, HaveBoundsAboveThirtyTwoBits) {
   EXPECT_EQ(number, 4'294'967'295U);
   EXPECT_THROW(read("--bytes", "1099511627777"), InputError);
   EXPECT_EQ(number, 4'294'967'295U);
-}
-TEST_F(OptionTables, WordMistakesAsTheProgramAsksThemTo) {
-  table.twice = "was given twice";
-  table.names_wanted_value = true;
-  table.shows_unknown_value = true;
-  EXPECT_EQ(refused({"--name=a", "--name=b"}), "--name was given twice");
-  EXPECT_EQ(refused({"--name"}), "--name needs a value: --name TEXT");
-  EXPECT_EQ(refused({"--mode"}), "--mode needs a value: --mode one, two or three");
-  EXPECT_EQ(refused({"--none=3"}), "there is no option --none=3; see --help");
-  EXPECT_EQ(refused({"--verbose=3"}), "there is no option --verbose=3; see --help");
 }
 TEST_F(OptionTables, ShowTheRowsAsHelp) {
   EXPECT_EQ(table.help(),
