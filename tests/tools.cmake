@@ -60,17 +60,6 @@ reprise_add_tests(
 )
 target_link_libraries(reprise-replay-tests PRIVATE reprise-replay-lib reprise-server-lib reprise-index-lib)
 
-# A separate program, because it replaces the global operator new.
-set_source_files_properties(support/allocation_counter.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-reprise_add_tests(
-  tools
-  reprise-peers-allocation-tests
-  common/any_strategy.allocation.test.cpp
-  peers/ranked_drafters.allocation.test.cpp
-  support/allocation_counter.cpp
-)
-target_link_libraries(reprise-peers-allocation-tests PRIVATE reprise-bench-common)
-
 # The decisions of the library on the bundled traces, also through the C interface.
 if(REPRISE_BUILD_C)
   reprise_add_tests(tools reprise-digest-tests digests/digests.test.cpp)

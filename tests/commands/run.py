@@ -15,7 +15,7 @@ parts in their order, and a part after ! must not occur. Of {a|b|c}, a command r
 in.json with this text, which may have escapes: \\n, \\x1f. $SOURCE is the root of the source tree.
 
 A command with status 2 also has to write nothing except one line to standard error, and to change no file. The lines of
---help and --list have at most 100 columns.
+--help and --list have at most 100 columns, and no output has control characters.
 """
 import os
 import pathlib
@@ -52,6 +52,8 @@ def fault_of(program, arguments, status, wanted, folder):
         return "more than one line of error, or other output"
     if status == 2 and contents(folder) != before:
         return "a file has changed"
+    if re.search("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f]", out + error):
+        return "a control character in the output"
     if {"--help", "-h", "--list"} & set(arguments) and max(map(len, out.splitlines())) > 100:
         return "a line of more than 100 columns"
     output = {0: out, 2: error}.get(status, out + error)

@@ -403,28 +403,9 @@ TEST_F(IndexTool, WithoutAVocabularyTheLargestIdDecides) {
   EXPECT_THAT(refused.error, HasSubstr("the id 2147483648 is too large"));
 }
 
-TEST_F(IndexTool, MergesOnlyWholeCorporaOfOneTokenizer) {
-  const std::string ids = write_ids("1.u16", {1, 2, 3, 1, 2});
-  ASSERT_EQ(build("a", {ids}).status, exit_done);
-  done({"build", "--vocabulary=2000", "--output", path("b"), ids});
-  ASSERT_EQ(build("c", {"--fingerprint=9", ids}).status, exit_done);
+TEST_F(IndexTool, MergesOnlyWholeCorpora) {
+  ASSERT_EQ(build("a", {write_ids("1.u16", {1, 2, 3, 1, 2})}).status, exit_done);
   const auto before = files();
-  const auto refused = [&](const std::vector<std::string>& inputs, const std::string& sentence) {
-    std::vector<std::string> arguments = {"merge", "--output", path("out")};
-    arguments.insert(arguments.end(), inputs.begin(), inputs.end());
-    const Ran ran = run(arguments);
-    EXPECT_EQ(ran.status, exit_bad_input) << sentence;
-    EXPECT_THAT(ran.error, HasSubstr(sentence));
-    EXPECT_FALSE(fs::exists(path("out")));
-  };
-  refused({path("a"), path("b")}, path("b") + ": has a vocabulary of 2000 ids, but that of " + path("a") + " has 1000");
-  refused({path("a"), path("c")}, path("c") + ": its tokenizer has the fingerprint 0x0000000000000009");
-  refused({path("a"), ids}, "does not begin like a corpus");
-  refused({path("a"), "--exclude", write("list", ids)}, "no document is left; check --exclude");
-  EXPECT_THAT(run({"merge", "--output", path("a"), path("a")}).error, HasSubstr("would replace the corpus"));
-  fs::remove(path("list"));
-
-  // Each damaged byte is found, and nothing is written.
   const std::string whole = read("a");
   for (std::size_t at = 0; at < whole.size(); at += 7) {
     std::string damaged = whole;

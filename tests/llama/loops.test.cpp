@@ -90,15 +90,6 @@ TEST(Loops, ShortRepetitionsAreNone) {
   }
 }
 
-TEST(Loops, TablesWithDifferentCellsAreNone) {
-  Random random(3);
-  Tokens text;
-  for (int row = 0; row < 100; ++row)  // | word | 12 | word |
-    append(text, {1, 2, static_cast<Token>(100 + random.below(80)), 1, static_cast<Token>(10 + random.below(10)),
-                  static_cast<Token>(10 + random.below(10)), 1, static_cast<Token>(100 + random.below(80)), 1, 9});
-  EXPECT_FALSE(find_loop(text));
-}
-
 /// "Item 10: see above. Item 11: see above. ...", with `filler` tokens that stay the same.
 Tokens items(std::size_t count, std::size_t filler) {
   Tokens text;
@@ -128,21 +119,6 @@ TEST(Loops, LoopsThatCountAreFound) {
     append(list, fresh(1000 + 10 * i, 3));
   }
   EXPECT_FALSE(find_loop(list));
-}
-
-TEST(Loops, SettingsOfCountingLoopsShow) {
-  const Tokens text = items(9, 20);
-  ASSERT_TRUE(find_loop(text));
-  const std::size_t found = find_loop(text)->found;
-  LoopRule rule;
-  rule.counted_window = 150;
-  EXPECT_GT(find_loop(text, {}, rule)->found, found);
-  rule = {};
-  rule.counted_change = 30;
-  EXPECT_FALSE(find_loop(text, {}, rule));
-  rule = {};
-  rule.seed = 30;  // longer than the repeated part
-  EXPECT_FALSE(find_loop(text, {}, rule));
 }
 
 TEST(Loops, WhatTheContextSaysAsOftenIsACopy) {

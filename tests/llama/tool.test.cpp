@@ -91,17 +91,6 @@ TEST(Draftings, HaveTheSizeOfTheirMethod) {
   EXPECT_EQ(sizes, (std::vector<std::size_t>{32, 80, 63}));
 }
 
-TEST_F(LlamaTool, WritesAComparisonAsJsonSessionBySession) {
-  const tools::Json json = this->json({"--prompts", prompts(), "--max-tokens", "8", "--compare"});
-  const auto& sessions = *json.find("strategies")->array()->front().find("sessions")->array();
-  ASSERT_EQ(sessions.size(), 2U);
-  EXPECT_EQ(*sessions[0].find("id")->string(), "a");
-  EXPECT_EQ(*sessions[0].find("verdict")->string(), "identical");
-  EXPECT_EQ(sessions[0].find("with")->find("turns")->number()->integer, 2);
-  EXPECT_GT(sessions[0].find("with")->find("decoding_ns")->number()->value, 0);
-  EXPECT_EQ(*json.find("verdict")->string(), "identical");
-}
-
 /// The number that a field of the total of a strategy has.
 double total(const tools::Json& json, std::size_t strategy, const char* field) {
   return (*json.find("strategies")->array())[strategy].find("total")->find(field)->number()->value;
@@ -136,50 +125,6 @@ TEST_F(LlamaTool, ComparesUnderAGivenCurveWhateverTheMachine) {
   EXPECT_THAT(out(), HasSubstr("--cost: tokens / summed cost of the passes under linear:0.25"));
   ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "8", "--compare"}), exit_done);
   EXPECT_THAT(out(), Not(HasSubstr("summed cost")));
-}
-
-TEST_F(LlamaTool, DecodesManySequencesAndReportsEveryLane) {
-  const std::vector<std::string> arguments = {"--prompts", prompts(), "--max-tokens", "12",     "--sequences",
-                                              "1,2",       "--rules", "plain,told,4", "--cost", "linear:0.1"};
-  ASSERT_EQ(run(arguments), exit_done) << out() << error();
-  EXPECT_THAT(out(), AllOf(HasSubstr("up to 1 sequence at once"), HasSubstr("up to 2 sequences at once"),
-                           HasSubstr("\ntold "), HasSubstr("verdict: identical\n")));
-  const tools::Json json = this->json(arguments);
-  EXPECT_EQ(*json.find("partial")->boolean(), false);
-  EXPECT_EQ(*json.find("cache")->string(), "unified");
-  const auto& lanes = *json.find("lanes")->array();
-  ASSERT_EQ(lanes.size(), 6U);
-  EXPECT_EQ(lanes[4].find("sequences")->number()->integer, 2);
-  EXPECT_EQ(*lanes[4].find("rule")->string(), "told");
-  EXPECT_EQ(lanes[4].find("identical")->number()->integer, 2);
-  const auto& sessions = *lanes[4].find("sessions")->array();
-  ASSERT_EQ(sessions.size(), 2U);
-  EXPECT_EQ(*sessions[1].find("id")->string(), "b");
-  EXPECT_EQ(sessions[0].find("runs")->array()->front().find("turns")->number()->integer, 2);
-}
-
-TEST_F(LlamaTool, RefusesWhatManySequencesCannotDo) {
-  const auto refused = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"--prompts", prompts(), "--max-tokens", "12", "--sequences", "2"});
-    EXPECT_EQ(run(more), exit_bad_input) << out();
-    return error();
-  };
-  EXPECT_THAT(refused({"--rules", "told"}), HasSubstr("--rules told: needs a cost curve"));
-  EXPECT_THAT(refused({"--strategy", "hf", "--rules", "plain,learned"}), HasSubstr("hf does not learn any"));
-  EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "12", "--sequences", "2", "--strategy", "hf"}), exit_done)
-      << "by default, rules that need probabilities are left out";
-  EXPECT_THAT(out(), Not(HasSubstr("\nlearned")));
-  const std::string text(150, 'a');
-  const std::string prompt = write("long.jsonl", R"({"id": "a", "category": "c", "turns": [")" + text + "\"]}\n");
-  const std::vector<std::string> tight = {"--model",   model_, "--context",   "256",
-                                          "--prompts", prompt, "--sequences", "2"};
-  EXPECT_EQ(run_bare(tight), exit_done) << error();
-  auto separate = tight;
-  separate.insert(separate.end(), {"--cache", "separate"});
-  EXPECT_EQ(run_bare(separate), exit_bad_input);
-  EXPECT_THAT(error(), AllOf(HasSubstr("only 128 for each sequence"), HasSubstr("give --context")));
-  model_ = model({.kind = "recurrent"});
-  EXPECT_THAT(refused({}), HasSubstr("recurrent or hybrid"));
 }
 
 TEST_F(LlamaTool, LeavesThePastOfEachStrategyToTheNextSession) {
@@ -250,26 +195,6 @@ TEST_F(LlamaTool, FillsMemoriesWithOneHalfOfTheSessionsAndMeasuresTheOther) {
       run({"--prompts", sessions, "--max-tokens", "20", "--compare", "--memory", "past", "--part", "a", "--warm"}),
       exit_done);
   EXPECT_THAT(out(), HasSubstr("memory past (filled with 1 session)"));
-}
-
-TEST_F(LlamaTool, RepeatsSessionsInACategoryOfTheirOwn) {
-  const tools::Json json = this->json({"--prompts", prompts(), "--max-tokens", "40", "--compare", "--memory", "past",
-                                       "--cost", "linear:0", "--again", "1"});
-  const auto passes = session_passes(json);
-  ASSERT_EQ(passes.size(), 3U);
-  EXPECT_LT(passes[2], passes[0]) << "the same request as the first";
-  const tools::Json& strategy = (*json.find("strategies")->array())[0];
-  const auto& categories = *strategy.find("categories")->array();
-  ASSERT_EQ(categories.size(), 3U);
-  EXPECT_EQ(*categories[2].find("category")->string(), "repeated");
-  EXPECT_EQ(categories[2].find("sessions")->number()->integer, 1);
-  EXPECT_EQ(strategy.find("total")->find("sessions")->number()->integer, 2) << "without repeated ones";
-
-  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "20", "--compare", "--again", "9"}), exit_done) << error();
-  EXPECT_THAT(out(), AllOf(HasSubstr("\nrepeated                  2 "), HasSubstr("not in 'all'")));
-  const std::string taken = write("taken.jsonl", "{\"id\": \"a\", \"category\": \"repeated\", \"turns\": [\"abc\"]}\n");
-  EXPECT_EQ(run({"--prompts", taken, "--compare", "--again", "1"}), exit_bad_input);
-  EXPECT_THAT(error(), HasSubstr("taken.jsonl:1: category: --again needs the name 'repeated'"));
 }
 
 TEST_F(LlamaTool, SavesAMemoryThatAnotherRunStartsWith) {
@@ -352,32 +277,6 @@ TEST_F(LlamaTool, GeneratesAsManyTokensAsATraceHas) {
   EXPECT_EQ(run.turns[0].output.size(), 3U);
   EXPECT_EQ(run.turns[1].output.size(), 1U);
   EXPECT_EQ(run.turns[1].kept, 8U);
-}
-
-TEST_F(LlamaTool, RefusesAPromptThatDoesNotFitBeforeAnythingIsRun) {
-  EXPECT_EQ(run({"--prompt", std::string(2000, 'q') + " end", "--raw"}), exit_bad_input);
-  EXPECT_THAT(error(), AllOf(HasSubstr("tokens of context"), HasSubstr("give --context")));
-  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
-}
-
-TEST_F(LlamaTool, EndsASessionWhereItsNextTurnDoesNotFit) {
-  const std::string path = write("p.jsonl", "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\", \"def\"]}");
-  ASSERT_EQ(run_bare({"--model", model_, "--context", "64", "--prompts", path, "--max-tokens", "60"}), exit_done)
-      << error();
-  EXPECT_THAT(error(), HasSubstr("the context is full"));
-}
-
-TEST_F(LlamaTool, ShowsControlCharactersEscaped) {
-  const std::string path = write("p.jsonl",
-                                 "{\"id\": \"a\\u001b[8m\", \"category\": \"c\\u001b[8m\", \"turns\": "
-                                 "[\"abcabc\"]}\n{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"d\"]}\n");
-  ASSERT_EQ(run({"--prompts", path, "--compare", "--max-tokens", "4"}), exit_done) << error();
-  EXPECT_THAT(out(), AllOf(HasSubstr("c\\x1b[8m"), Not(HasSubstr("\x1b"))));
-  ASSERT_EQ(run({"--prompts", path, "--max-tokens", "4"}), exit_done) << error();
-  EXPECT_THAT(out(), HasSubstr("=== a\\x1b[8m"));
-  EXPECT_THAT(error(), AllOf(HasSubstr("a\\x1b[8m: "), Not(HasSubstr("\x1b"))));
-  EXPECT_EQ(run({"--prompts", (folder_ / "x\x1b[1m").string()}), exit_bad_input);
-  EXPECT_THAT(error(), AllOf(HasSubstr("x\\x1b[1m"), Not(HasSubstr("\x1b"))));
 }
 
 TEST_F(LlamaTool, RecordsTheLikeliestTokensOfEachRow) {

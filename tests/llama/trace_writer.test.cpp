@@ -89,20 +89,6 @@ TEST_F(TraceFile, ALineSaysHowItsTurnsEnded) {
   EXPECT_FALSE(tools::parse_json(trace_line(second, one), json));
 }
 
-TEST_F(TraceFile, TopKRowsAreWrittenAndRead) {
-  TraceSession ranked = first;
-  ranked.turns[0].top_k.emplace();
-  ranked.turns[0].top_k->add_row(std::vector<Token>{4, 9, -2});
-  ranked.turns[0].top_k->add_row({});
-  EXPECT_EQ(trace_line(ranked, two),
-            "{\"id\":\"chat/1\",\"category\":\"chat\",\"turns\":[{\"prompt\":[1,2,3],\"output\":[4,-5],"
-            "\"top_k\":[[4,9,-2],[]],\"finish\":\"eos\"},{\"prompt\":[6],\"output\":[],\"finish\":\"loop\"}]}\n");
-  TraceWriter::open(path).append(ranked, two);
-  const auto trace = replay::read_trace(path);
-  ASSERT_EQ(trace.sessions.size(), 1U);
-  expect_equal(trace.sessions[0], ranked);
-}
-
 TEST_F(TraceFile, CutAnywhereItIsGoneOnWithToTheSameBytes) {
   const std::string line = trace_line(first, two);
   for (std::size_t length = 0; length <= both.size(); ++length) {

@@ -150,19 +150,6 @@ TEST(PublishedTokenRecyclingDrafter, DraftsLikeThePlainRule) {
       }
 }
 
-TEST(PublishedTokenRecyclingDrafter, ReplacesWholeRows) {
-  Lent drafter;
-  drafter.begin(prompt);
-  show_row(drafter, {9, 8, 7, 6, 5, 4, 3, 2}, 5);
-  EXPECT_THAT(row_of(drafter, 5), ElementsAre(9, 8, 7, 6, 5, 4, 3, 2));
-  show_row(drafter, {11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 5);
-  EXPECT_THAT(row_of(drafter, 5), ElementsAre(11, 12, 13, 14, 15, 16, 17, 18));
-  show_row(drafter, {1, 2}, 5);
-  EXPECT_THAT(row_of(drafter, 5), ElementsAre(1, 2, 0, 0, 0, 0, 0, 0));
-  show_row(drafter, {}, 5);
-  EXPECT_THAT(row_of(drafter, 5), ElementsAre(1, 2, 0, 0, 0, 0, 0, 0)) << "picks alone teach nothing";
-}
-
 TEST(PublishedTokenRecyclingDrafter, KeepsTheMatrixFromSequenceToSequenceUnlessTold) {
   for (const bool keep : {true, false}) {
     Lent drafter{Drafter({.keep = keep})};
@@ -179,11 +166,6 @@ TEST(PublishedTokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
   for (const bool keep : {true, false})
     for (const Token vocabulary : {6, 50})
       testing::expect_contract_with_rows([&] { return Drafter({.keep = keep}); }, whole, vocabulary);
-}
-
-TEST(PublishedTokenRecyclingDrafter, TakesTokensOfAnyValue) {
-  testing::expect_any_token_is_taken(
-      Lent(), {std::numeric_limits<Token>::min(), std::numeric_limits<Token>::max(), -1, 0, 0, 0, 0, 0}, Tokens(8));
 }
 
 // --- Every setting has an effect ---

@@ -83,22 +83,6 @@ TEST(RacerDrafter, KeepsItsKnowledgeFromSequenceToSequenceUnlessTold) {
   }
 }
 
-TEST(RacerDrafter, TakesTokensOfAnyValue) {
-  constexpr Token lowest = std::numeric_limits<Token>::min();
-  constexpr Token highest = std::numeric_limits<Token>::max();
-  Lent drafter = made({.ngram = 2});
-  drafter.begin(Tokens{lowest, highest, -1, lowest, highest});
-  const Outcome::RankedToken odd[] = {{NodeIndex{1000}, 0, 1}, {NodeIndex{-7}, 0, 1},       {anchor_parent, 40, 1},
-                                      {anchor_parent, 3, 1},   {anchor_parent, 0, highest}, {anchor_parent, 1, lowest}};
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_FALSE(drafter.propose(whole).malformed);
-    drafter.feedback({{}, {}, {}, {}, Cut::none, odd});
-    drafter.observe(Tokens{-1, lowest, highest});
-  }
-  EXPECT_EQ(drafter->trie_size(), 7U) << "the root, three tokens and a token after each";
-  EXPECT_LE(drafter->memory_bytes(), (std::size_t{33} << 20));
-}
-
 // --- Settings ---
 
 TEST(RacerOptions, OutOfRangeAreRefused) {
@@ -123,17 +107,6 @@ TEST(RacerOptions, NodesAndTrieNodesAreLimits) {
     EXPECT_EQ(drafter->trie_size(), 50U);
     EXPECT_LE(drafter->memory_bytes(), 50U * 56 + 50 * 32);
   }
-}
-
-TEST(RacerOptions, VocabularyAndMaxBytesAreTheMemoryOfTheMatrix) {
-  Lent drafter = made({.trie_nodes = 12, .vocabulary = 32'000});
-  drafter.begin(prompt);
-  EXPECT_NEAR(static_cast<double>(drafter->memory_bytes()), 32'000.0 * 32, 2000);
-  Lent small = made({.trie_nodes = 12, .vocabulary = 32'000, .max_bytes = 3200});
-  small.begin(prompt);
-  EXPECT_LE(small->memory_bytes(), 3200U + 12 * 56);
-  small->learn_row(Tokens{100}, Tokens{1});
-  EXPECT_THAT(small->top_k(100), Each(0));
 }
 
 TEST(RacerDrafter, CostsALosslessRunOfATransformerNoToken) {

@@ -27,25 +27,6 @@ std::vector<SessionCost> random_sessions(std::size_t count, std::uint64_t seed) 
   return sessions;
 }
 
-TEST(PageFigures, SpeedupIsARatioOfSums) {
-  const std::vector<SessionCost> sessions = {{10, 5}, {30, 30}};
-  EXPECT_DOUBLE_EQ(sum(sessions).speedup(), 40.0 / 35.0);
-  EXPECT_DOUBLE_EQ(SessionCost{}.speedup(), 1);
-}
-
-TEST(PageFigures, BootstrapNeedsTwoSessions) {
-  EXPECT_FALSE(bootstrap({}));
-  EXPECT_FALSE(bootstrap(std::vector<SessionCost>{{10, 5}}));
-  EXPECT_TRUE(bootstrap(std::vector<SessionCost>{{10, 5}, {10, 5}}));
-}
-
-TEST(PageFigures, BootstrapOfEqualSessionsIsAPoint) {
-  const auto interval = bootstrap(std::vector<SessionCost>(20, {12, 6}));
-  ASSERT_TRUE(interval);
-  EXPECT_DOUBLE_EQ(interval->low, 2);
-  EXPECT_DOUBLE_EQ(interval->high, 2);
-}
-
 TEST(PageFigures, BootstrapIsDeterministicAndHoldsTheSpeedup) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const auto sessions = random_sessions(2 + seed, seed);
@@ -73,18 +54,6 @@ TEST(PageFigures, BootstrapCoversTheTruth) {
   }
   EXPECT_GE(covered, 178);
   EXPECT_LE(covered, 199);
-}
-
-TEST(PageFigures, GroupsKeepTheOrderOfTheNames) {
-  const std::vector<std::string> names = {"b", "a", "b", "c"};
-  const std::vector<std::uint64_t> tokens = {1, 2, 3, 4};
-  const Groups groups = group_by(names, tokens, 3);
-  ASSERT_EQ(groups.groups.size(), 3U);
-  EXPECT_EQ(groups.folded, 0U);
-  EXPECT_EQ(groups.groups[0].name, "b");
-  EXPECT_THAT(groups.groups[0].sessions, ElementsAre(0, 2));
-  EXPECT_EQ(groups.groups[1].name, "a");
-  EXPECT_EQ(groups.groups[2].name, "c");
 }
 
 TEST(PageFigures, ThousandsOfGroupsAreFoldedByTokens) {

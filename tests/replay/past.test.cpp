@@ -36,7 +36,6 @@
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise_methods/token_table_drafter.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/ranked_rounds.hpp"
 
@@ -215,44 +214,6 @@ TEST(Past, OfNgramIsAMemoryCountsAndACalibrationThatGoFromSessionToSession) {
   expect_same(counts(trace, cost), expected(CostControl(options)));
 }
 
-TEST(Past, OfTokenTableIsATableThatGoesFromSessionToSession) {
-  const Trace trace = agents(30);
-  const auto expected = [&](const TokenTableOptions& table_options, TokenTableDrafterOptions options, bool kept) {
-    auto table = TokenTable::make(table_options);
-    options.learn_into = &*table;
-    return by_hand<TokenTableDrafter>(
-        trace, SendAll(), [&] { return TokenTableDrafter(&*table, options); },
-        [&](const TraceSession&, const TokenTableDrafter&) {
-          if (!kept) table->clear();
-        });
-  };
-  TokenTableOptions small;
-  small.ngram = 8;
-  small.bytes = 100'000;
-  TokenTableDrafterOptions short_drafts;
-  short_drafts.min_draft = 3;
-  short_drafts.max_draft = 5;
-  const std::vector<std::tuple<std::string, TokenTableOptions, TokenTableDrafterOptions>> specs = {
-      {"token-table", {}, {}},
-      {"token-table:n=8,min=3,k=5,bytes=100000", small, short_drafts},
-      {"token-table:preset=llama.cpp,n=8,min=1,bytes=100000", small, presets::llama_cpp_mod(nullptr, 1)},
-      {"token-table:preset=mlx-lm", presets::mlx_lm_mod_table(), presets::mlx_lm_mod(nullptr)}};
-  std::vector<std::uint64_t> accepted;
-  for (const auto& [spec, table, options] : specs) {
-    How how;
-    how.strategies = {spec};
-    const Counts past = counts(trace, how);
-    expect_same(past, expected(table, options, true));
-    how.settings.kept = Kept::session;
-    const Counts session = counts(trace, how);
-    EXPECT_EQ(session.accepted, expected(table, options, false).accepted);
-    EXPECT_EQ(session.passes, expected(table, options, false).passes);
-    EXPECT_LT(session.accepted, past.accepted) << spec;
-    for (const std::uint64_t other : accepted) EXPECT_NE(other, past.accepted) << spec << " is like another";
-    accepted.push_back(past.accepted);
-  }
-}
-
 /// Sessions whose target ranks tokens by the token before, with all rows.
 Trace ranked(std::size_t sessions) {
   const testing::RankedText target{.order = 1, .vocabulary = 200};
@@ -385,31 +346,14 @@ class PastTool : public ReplayToolTest {
 };
 
 TEST_F(PastTool, SaysWhatIsKeptAndItsBytes) {
-  const tools::Json past_result = result(past({"--memory-bytes", "200000", "--next-tokens", "0"}));
-  EXPECT_EQ(*past_result.find("memory")->string(), "past");
-  EXPECT_LE(number(past_result, "memory_bytes"), 200'000);
-  EXPECT_GT(number(past_result, "memory_bytes"), 190'000);
-  EXPECT_EQ(past_result.object()->keys.back(), "memory_bytes");
-  const tools::Json with_tables = result(past({"--memory-bytes", "200000", "--next-tokens", "100000"}));
-  EXPECT_LE(number(with_tables, "memory_bytes"), 300'000) << "next-token counts; no ranked rows without --top-k on";
-  EXPECT_GT(number(with_tables, "memory_bytes"), 290'000);
+  const auto bytes = [&](const Arguments& more) { return number(result(past(more)), "memory_bytes"); };
+  EXPECT_NEAR(bytes({"--memory-bytes", "200000", "--next-tokens", "0"}), 195'000, 5000);
+  EXPECT_NEAR(bytes({"--memory-bytes", "200000", "--next-tokens", "100000"}), 295'000, 5000) << "next-token counts";
+  EXPECT_NEAR(bytes({"--strategy", "token-table:bytes=100000"}), 100'000, 200);
+  EXPECT_EQ(bytes({"--strategy", "vllm"}), 0);
   Past ranked;
   give_room(ranked, 200'000, 100'000);
-  EXPECT_LE(ranked.memory_bytes(), 400'000U) << "next-token counts and ranked rows";
-  EXPECT_GT(ranked.memory_bytes(), 390'000U);
-  const tools::Json table = result(past({"--strategy", "token-table:bytes=100000"}));
-  EXPECT_EQ(*table.find("memory")->string(), "past");
-  EXPECT_LE(number(table, "memory_bytes"), 100'200);
-  EXPECT_LT(number(table, "peak_bytes"), 100'000) << "the table is counted apart";
-  const tools::Json own = result(run({trace_, "--strategy", "token-table:bytes=100000", "--format", "json"}));
-  EXPECT_GE(number(own, "peak_bytes"), number(table, "peak_bytes") + 99'000) << "here it is the session's own";
-  const tools::Json none = result(past({"--strategy", "vllm"}));
-  EXPECT_EQ(*none.find("memory")->string(), "session");
-  EXPECT_EQ(number(none, "memory_bytes"), 0);
-  const Ran drawn = run({trace_, "--memory", "past", "--strategy", "ngram", "--strategy", "vllm"});
-  EXPECT_THAT(drawn.out, HasSubstr("\n  past sessions are remembered: ngram (71 MB)\n"));
-  EXPECT_THAT(run({"--list"}).out, AllOf(HasSubstr("--memory past: keeps sessions and learned state; can be saved"),
-                                         HasSubstr("--memory past: keeps its table\n")));
+  EXPECT_NEAR(static_cast<double>(ranked.memory_bytes()), 395'000, 5000) << "next-token counts and ranked rows";
 }
 
 TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {

@@ -39,14 +39,6 @@ std::vector<std::array<std::uint64_t, 3>> used(const Reliability& reliability) {
 }
 using Used = std::vector<std::array<std::uint64_t, 3>>;
 
-TEST(Reliability, SaysNothingOfNothing) {
-  const Reliability none;
-  EXPECT_EQ(none.total().tests, 0U);
-  EXPECT_EQ(none.total().mean_claim(), 0);
-  EXPECT_EQ(none.total().observed(), 0);
-  EXPECT_EQ(none.expected_calibration_error(), 0);
-}
-
 TEST(Reliability, PutsEachClaimIntoItsTwentieth) {
   Reliability r;
   r.record(Probability::zero(), false);
@@ -108,35 +100,6 @@ TEST(Reliability, FindsNoErrorInASourceThatIsAsItIsClaimed) {
   EXPECT_EQ(r.total().tests, 200'000U);
   EXPECT_LT(r.expected_calibration_error(), 0.01);
   for (const Reliability::Bin& bin : r.bins()) EXPECT_NEAR(bin.mean_claim(), bin.observed(), 0.03);
-}
-
-TEST(Reliability, MeasuresHowFarASourceIsOff) {
-  testing::Random random(12);
-  Reliability certain;  // claims 1, is right 0.6 of the time
-  Reliability modest;   // claims 0.32 and 0.72, is right 0.52 of the time: the mean claim is right
-  for (int i = 0; i < 100'000; ++i) {
-    certain.record(Probability::one(), random.chance(60));
-    modest.record(percent(i % 2 == 0 ? 32 : 72), random.chance(52));
-  }
-  EXPECT_NEAR(certain.expected_calibration_error(), 0.4, 0.01);
-  EXPECT_NEAR(modest.expected_calibration_error(), 0.2, 0.01);
-  EXPECT_NEAR(modest.total().mean_claim(), modest.total().observed(), 0.01);
-}
-
-TEST(Reliability, AddsUp) {
-  Reliability a;
-  a.record(percent(52), true);
-  Reliability b;
-  b.record(percent(52), false);
-  b.record(percent(97), true);
-  Reliability sum = a;
-  sum += b;
-  EXPECT_EQ(used(sum), (Used{{10, 2, 1}, {19, 1, 1}}));
-  EXPECT_NEAR(sum.bins()[10].mean_claim(), 0.52, 1e-6);
-  Reliability other = b;
-  other += a;
-  EXPECT_EQ(sum, other);
-  EXPECT_NE(sum, a);
 }
 
 }  // namespace

@@ -108,19 +108,6 @@ TEST(Replay, DoesNotCutDraftsAtTheEndOfTheRecording) {
   EXPECT_EQ(counts.peak_bytes, 1234U);
 }
 
-TEST(Replay, TakesSessionsThatBeginWithNothing) {
-  const Counts counts = replayed({"s", "c", {{{}, {}}, {{}, {1, 2, 3}}, {{}, {4}}}}, "hf");
-  EXPECT_TRUE(counts.lossless()) << counts.fault;
-  EXPECT_EQ(counts.turns, 3U);
-  EXPECT_EQ(counts.tokens, 2U);
-  EXPECT_EQ(replayed({"s", "c", {{{}, {}}}}, "hf").turns, 1U);
-}
-
-TEST(Replay, TakesTokensOfAnyValue) {
-  const TraceSession session{"s", "c", {{{INT32_MIN, -1, INT32_MAX}, {0, -1, INT32_MAX, INT32_MIN, -1, INT32_MAX}}}};
-  EXPECT_TRUE(replayed(session, "ngram").lossless());
-}
-
 TEST(Replay, StaysLosslessUnderEveryStrategy) {
   testing::Random random(3);
   const std::vector<ControlSpec> controls = {
@@ -213,32 +200,6 @@ TEST(Replay, SendsInHindsightWhatTheRecordingAgreesWith) {
   EXPECT_EQ(counts.passes, 4U);
   EXPECT_EQ(counts.accepted, 5U);
   EXPECT_EQ(counts.drafted, 6U + 3 + 0 + 2);
-}
-
-TEST(Replay, DraftsNoMoreThanTheMostNodes) {
-  const TraceSession session{"s", "c", {{{1}, Tokens(41, 5)}}};
-  ReplaySettings settings;
-  settings.max_nodes = 3;
-  const Counts counts = replay_session(session, Parrot{{5}}, {.settings = settings});
-  EXPECT_EQ(counts.passes, 10U);
-  EXPECT_EQ(counts.drafted, 30U);
-}
-TEST(Replay, DraftsUpTo64TokensIfAsked) {
-  Tokens text(601);
-  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<Token>(i % 150);
-  const TraceSession session{
-      "s", "c", {{Tokens(text.begin(), text.begin() + 200), Tokens(text.begin() + 200, text.end())}}};
-  const auto passes = [&](const char* strategy, std::size_t nodes) {
-    ReplaySettings settings;
-    settings.max_nodes = nodes;
-    const Counts counts = replayed(session, strategy, "all", settings);
-    EXPECT_TRUE(counts.lossless()) << counts.fault;
-    return counts.passes;
-  };
-  EXPECT_LT(passes("ngram", 64), passes("ngram", 32));
-  EXPECT_LT(passes("pld:n=1,k=64", 64), passes("pld:n=1,k=32", 64));
-  EXPECT_EQ(make_runs("pld:k=64").front().max_nodes, 64U) << "for control all, if --max-nodes is not given";
-  EXPECT_EQ(make_runs("pld:k=5").front().max_nodes, usual_draft_nodes);
 }
 
 TEST(Replay, SendsOnlyWidthsThatAreAllowed) {
@@ -363,23 +324,6 @@ TEST(Replay, ShowsTheRowsOfTheAcceptedPathOfATreeAndNoOthers) {
   EXPECT_EQ(counts.top_k_rows, 5U);
 }
 
-TEST(Replay, ShowsNoRowsThatAreNotWantedOrSwitchedOff) {
-  const TraceSession session{"s", "c", {ranked_turn({5}, {5, 2, 4, 9, 1, 3})}};
-  const auto rows = [&](std::size_t wanted, bool top_k) {
-    const testing::Curious strategy = curious(Bush().nodes, wanted);
-    ReplaySettings settings;
-    settings.top_k = top_k;
-    const Counts counts = replay_session(session, AnyStrategy(strategy), {.settings = settings});
-    std::size_t tokens = 0;
-    for (const auto& outcome : strategy.told->outcomes) tokens += outcome.top_k.size();
-    EXPECT_EQ(counts.top_k_rows == 0, tokens == 0);
-    return counts.top_k_rows;
-  };
-  EXPECT_EQ(rows(3, true), 5U);
-  EXPECT_EQ(rows(3, false), 0U);
-  EXPECT_EQ(rows(0, true), 0U);
-}
-
 TEST(Replay, DraftsFromTheRowsThatItIsShown) {
   // After 7 comes 8 at first, and 9 from then on. The first row after 7 has both.
   TraceSession with{"s", "c", {{{1}, {5, 7, 8, 5, 7, 9}, TopKRows()}}};
@@ -419,43 +363,6 @@ TEST(Replay, TakesRowsThatLie) {
       ASSERT_TRUE(counts.lossless()) << counts.fault;
     }
   }
-}
-
-TEST(FirstDifference, IsTheSizeOfTheOutputWhereThereIsNone) {
-  EXPECT_EQ(first_difference(Tokens{}, Tokens{1}), 0U);
-  EXPECT_EQ(first_difference(Tokens{1, 2}, Tokens{1, 2, 3}), 2U);
-  EXPECT_EQ(first_difference(Tokens{1, 9}, Tokens{1, 2, 3}), 1U);
-  EXPECT_EQ(first_difference(Tokens{1, 2, 3}, Tokens{1, 2}), 2U);
-}
-
-TEST(Counts, AddUpAndKeepTheFirstFault) {
-  Counts a;
-  a.tokens = 1;
-  a.charges = {{1.5, 3}};
-  a.cuts[1] = 4;
-  a.control_ns = 100;
-  a.top_k_rows = 5;
-  a.reliability.record(Probability::one(), true);
-  a.peak_bytes = 7;
-  a.time = {10, 5, 1, 5};
-  Counts b = a;
-  b.fault = "here";
-  b.charges[0].worst_loss = 2;
-  b.peak_bytes = 3;
-  b.time = {20, 8, 2, 7};
-  a += b;
-  EXPECT_EQ(a.tokens, 2U);
-  EXPECT_DOUBLE_EQ(a.charges[0].cost, 3.0);
-  EXPECT_EQ(a.charges[0].worst_loss, 3) << "of one session";
-  EXPECT_EQ(a.cuts[1], 8U);
-  EXPECT_EQ(a.control_ns, 200U);
-  EXPECT_EQ(a.top_k_rows, 10U);
-  EXPECT_EQ(a.reliability.total().tests, 2U);
-  EXPECT_EQ(a.peak_bytes, 7U) << "of one session, not of all";
-  EXPECT_EQ(a.time.total_ns, 30U);
-  EXPECT_EQ(a.time.proposals, 3U);
-  EXPECT_EQ(a.time.max_propose_ns, 7U);
-  EXPECT_FALSE(a.lossless());
 }
 
 }  // namespace

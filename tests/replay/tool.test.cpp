@@ -56,25 +56,6 @@ TEST_F(Tool, DraftsNothingAfterATokenThatEndsAGeneration) {
   refuses({"--eos", "-1", trace}, "--eos -1: expected a token id");
 }
 
-TEST_F(Tool, CountsTheTopKRowsThatWereShown) {
-  Row row;
-  row.trace = "t";
-  row.category = all_categories;
-  row.strategy = "ranked";
-  row.counts.charges = {Charge()};
-  row.counts.top_k_rows = 1234;
-  const std::vector<CostCurve> curves = {CostCurve::parse("linear:0")};
-  const std::vector<Row> rows = {row};
-  Report report{rows, curves};
-  report.top_k = true;
-  std::ostringstream table;
-  write_table(table, report, {120, false});
-  EXPECT_THAT(table.str(), HasSubstr("  top-k rows of accepted tokens are shown: ranked (1,234)\n"));
-  std::ostringstream json;
-  write_json(json, report);
-  EXPECT_THAT(json.str(), HasSubstr(R"("top_k": "accepted rows", "top_k_rows": 1234)"));
-}
-
 TEST_F(Tool, FitsATerminalOf80Columns) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--strategy", "ngram-simple:n=3,m=10", "--strategy",
@@ -154,45 +135,6 @@ TEST_F(Tool, LeavesALinkToTheOutputFileAloneWhenTheInputIsBad) {
   EXPECT_FALSE(fs::exists(folder_ / "fresh.json"));
   EXPECT_EQ(run({"--output", link.generic_string(), write("t.jsonl", two_sessions)}).status, 0);
   EXPECT_FALSE(read(path("fresh.json")).empty());
-}
-
-TEST_F(Tool, SaysThatATraceHasNothingToReplay) {
-  const std::string empty =
-      write("empty.jsonl", R"({"id":"a","category":"x","turns":[{"prompt":[1,2],"output":[3]}]})");
-  EXPECT_THAT(run({empty}).error, HasSubstr("empty.jsonl: nothing to replay: no turn has two output tokens or more"));
-  const std::string some =
-      write("some.jsonl", R"({"id":"a","category":"x","turns":[{"prompt":[1,2],"output":[3,4]}]})");
-  EXPECT_EQ(run({some}).error, "");
-  const std::string marked = write("marked.jsonl", "\xEF\xBB\xBF" + read(some));
-  EXPECT_EQ(run({marked}).status, 0) << "a byte-order mark is skipped";
-}
-
-TEST_F(Tool, ShowsControlCharactersEscaped) {
-  const std::string hidden = "\\u001b[8m\\u009b2J";
-  const std::string line = R"({"id":"a","category":")" + hidden + R"(","turns":[{"prompt":[1,2],"output":[1,2,1]}]})";
-  const std::string trace = write("t\x1b[1mrace.jsonl", line + "\n");
-  const auto is_clean = [](const std::string& text) {
-    for (const char c : text)
-      if (c != '\n' && (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)) return false;
-    return text.find("\xc2\x9b") == std::string::npos;
-  };
-  const Ran table = run({trace, "--by-category"});
-  EXPECT_EQ(table.status, exit_done) << table.error;
-  EXPECT_TRUE(is_clean(table.out)) << table.out;
-  EXPECT_THAT(table.out, AllOf(HasSubstr("t\\x1b[1mrace.jsonl"), HasSubstr("category \\x1b[8m\\xc2\\x9b2J")));
-  for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{trace + "\x1b"}, {"--\x1b[1m"}, {trace, "--strategy", "\x07"}}) {
-    const Ran ran = run(arguments);
-    EXPECT_EQ(ran.status, exit_bad_input);
-    EXPECT_TRUE(is_clean(ran.error)) << ran.error;
-  }
-  std::vector<Row> rows(1);
-  rows[0].trace = "\x1b[1m";
-  rows[0].category = all_categories;
-  rows[0].counts.fault = "turn 1";
-  std::ostringstream error;
-  EXPECT_EQ(report_faults(rows, error), exit_failed);
-  EXPECT_TRUE(is_clean(error.str())) << error.str();
 }
 
 TEST(Progress, ShowsControlCharactersEscaped) {

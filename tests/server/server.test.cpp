@@ -126,12 +126,6 @@ TEST(ServerTool, DrawsATableThatDoesNotDependOnThreads) {
   EXPECT_EQ(untimed(tool({"--threads=2", "--sequences", "1,16", bundled("chat.jsonl")}).out), untimed(answer.out));
 }
 
-TEST(ServerTool, ShowsControlCharactersEscaped) {
-  const Answer answer = tool({"none\x1b[1m.jsonl"});
-  EXPECT_EQ(answer.status, exit_bad_input);
-  EXPECT_THAT(answer.error, AllOf(HasSubstr("none\\x1b[1m.jsonl"), Not(HasSubstr("\x1b"))));
-}
-
 TEST(ServerTool, EachSettingHasAnEffect) {
   const auto with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"--sequences=4", "--fixed=2", bundled("chat.jsonl")};
