@@ -100,8 +100,7 @@ TEST(Json, RefusesWhatOnlyLooksLikeJson) {
                            "{",
                            "\"",
                            "// x\n1",
-                           "\xef\xbb\xbf"
-                           "1"})
+                           "\xef\xbb\xbf[]"})
     EXPECT_NE(bad(text), "no error") << text;
 }
 
@@ -117,30 +116,6 @@ TEST(Json, RefusesATextThatIsCutAnywhere) {
   ASSERT_EQ(bad(text), "no error");
   for (std::size_t size = 0; size < text.size(); ++size)
     EXPECT_NE(bad(std::string_view(text).substr(0, size)), "no error") << size;
-}
-
-TEST(Json, SurvivesTextsWithRandomDamage) {
-  const std::string text =
-      R"({"id":"a\u20ac\n\ud83d\ude00","turns":[{"prompt":[1,-2,3e5],"output":[{},[],true,null]}]})";
-  testing::Random random(7);
-  for (int i = 0; i < 20'000; ++i) {
-    std::string damaged = text;
-    for (std::uint64_t n = random.below(4) + 1; n > 0; --n) {
-      const auto at = static_cast<std::size_t>(random.below(damaged.size()));
-      const char c = random.below(2) == 0 ? static_cast<char>(random.below(256)) : text[at % text.size()];
-      if (random.below(3) == 0)
-        damaged.insert(at, 1, c);
-      else if (random.below(3) == 0 && damaged.size() > 1)
-        damaged.erase(at, 1);
-      else
-        damaged[at] = c;
-    }
-    Json json;
-    if (const auto error = parse_json(damaged, json)) {
-      ASSERT_GE(error->column, 1U);
-      ASSERT_LE(error->column, damaged.size() + 1);
-    }
-  }
 }
 
 TEST(QuoteJson, GivesWhatTheReaderReads) {

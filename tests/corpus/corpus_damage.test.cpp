@@ -119,15 +119,6 @@ TEST(CorpusDamage, EveryForgedByteIsReadSafely) {
   }
 }
 
-TEST(CorpusDamage, ManyForgedBytesAreReadSafely) {
-  Random random(3);
-  for (int round = 0; round < 2'000; ++round) {
-    std::vector<std::byte> data(1 + 4 * (1 + random.below(12)));
-    for (std::byte& byte : data) byte = static_cast<std::byte>(random.next() & 255);
-    ASSERT_EQ(testing::read_any_corpora(data), "") << round;
-  }
-}
-
 /// A change of one section, and the words that the error must contain.
 struct Forgery {
   const char* error;

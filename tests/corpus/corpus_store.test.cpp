@@ -165,17 +165,6 @@ TEST(CorpusStore, SpreadsMatchesOverTheContinuations) {
   EXPECT_EQ(std::count_if(out.begin(), out.end(), [&](const auto& match) { return scanned.at(match.next) == 6; }), 9);
 }
 
-TEST(CorpusStore, SpreadsARareMatchOverTheContinuations) {
-  Documents documents;
-  for (int i = 0; i < 30; ++i) documents.push_back({5, i < 20 ? 6 : 7});
-  const CorpusBytes bytes = corpus_of(documents, 10);
-  const CorpusStore store = CorpusStore::open(bytes).value();
-  const ScannedCorpus scanned(documents);
-  std::array<StoreMatch, 3> out;
-  ASSERT_EQ(store.find(Tokens{5}, out), 3U);
-  EXPECT_EQ(std::count_if(out.begin(), out.end(), [&](const auto& match) { return scanned.at(match.next) == 6; }), 2);
-}
-
 TEST(CorpusStore, ReadsUntilTheEndOfADocument) {
   const CorpusBytes bytes = corpus_of({{1, 2, 3}, {4}}, 10);
   const CorpusStore store = CorpusStore::open(bytes).value();

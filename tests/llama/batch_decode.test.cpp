@@ -292,21 +292,5 @@ TEST_F(BatchComparisonTest, AnInterruptLeavesAPartialResult) {
   EXPECT_EQ(result.lanes.front().compared(), 0U);
 }
 
-TEST(BatchRules, AreReadByName) {
-  const auto names = [](std::vector<std::string> given, bool told) {
-    std::string all;
-    const std::string message = testing::refusal([&] {
-      for (const BatchRule& rule : batch_rules(given, told)) all += rule.name() + ";";
-    });
-    return message == "accepted" ? all : message;
-  };
-  EXPECT_EQ(names({"plain", "told", "learned", "1", "32"}, true), "plain;told;learned;1;32;");
-  EXPECT_THAT(names({"told"}, false), HasSubstr("--rules told: needs a cost curve"));
-  EXPECT_THAT(names({"0"}, true),
-              HasSubstr("--rules 0: expected plain, told, learned, or a whole number from 1 to 32"));
-  EXPECT_THAT(names({"fast"}, true), HasSubstr("--rules fast"));
-  EXPECT_THAT(names({"plain", "2", "plain"}, true), HasSubstr("plain is given twice"));
-}
-
 }  // namespace
 }  // namespace reprise::llama::batch_decode_test

@@ -204,23 +204,6 @@ TEST_F(ProfileOf, APassThatTheEngineWouldSplitIsNotMeasured) {
   EXPECT_THAT(refused(), HasSubstr("33 rows is more than the 32"));
 }
 
-TEST_F(ProfileOf, SettingsThatMeanNothingAreRefused) {
-  settings.repetitions = 6;
-  EXPECT_THAT(refused(), HasSubstr("at least 7"));
-  settings = {};
-  settings.contexts = {};
-  EXPECT_THAT(refused(), HasSubstr("contexts"));
-  settings = {};
-  settings.sequences = {0};
-  EXPECT_THAT(refused(), HasSubstr("at least 1 sequence"));
-  settings = {};
-  settings.text = {1, 32};
-  EXPECT_THAT(refused(), HasSubstr("token 32"));
-  settings = {};
-  engine.rolls_back = false;
-  EXPECT_THAT(refused(), HasSubstr("rolled back"));
-}
-
 TEST_F(ProfileOf, TheTextIsWhatPassesRunOn) {
   settings.text = {7};
   settings.contexts = {64};

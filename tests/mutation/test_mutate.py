@@ -46,24 +46,6 @@ class Mutants(unittest.TestCase):
         self.assertEqual(set(tests[1:5]),
                          {f"loop/session_{name}.test.cpp" for name in ("checkpoints", "rebase", "stops", "trees")})
 
-    def test_tests_of_allocations_come_last(self):
-        tests = mutate.tests_by_header(2)
-        own = "engine/sampler_history.allocation.test.cpp"
-        session = "property/allocation.test.cpp"
-        self.assertEqual(tests["reprise/engine/sampler_history.hpp"], ["engine/sampler_history.test.cpp", own])
-        self.assertEqual(tests["reprise/loop/session.hpp"][2:], ["loop/session.allocation.test.cpp", session])
-        self.assertEqual(tests["reprise/loop/detail/open_round.hpp"][2:], [session])
-        self.assertEqual(tests["reprise/core/detail/buffer.hpp"][2:], ["core/buffer.allocation.test.cpp", session])
-        self.assertEqual(tests["reprise/engine/top_k.hpp"], ["engine/top_k.test.cpp", "cuda/walk.test.cpp"])
-        self.assertTrue(mutate.counts_allocations(own) and mutate.counts_allocations(session))
-        self.assertFalse(mutate.counts_allocations("loop/session.test.cpp"))
-
-    def test_the_end_of_a_declaration_is_not_drawn(self):
-        options = mutate.options_of(["--header", "reprise/core/datastore.hpp", "--count", "999"])
-        drawn, total = mutate.drawn_mutants(options, mutate.tests_by_header(6))
-        self.assertNotIn("noexcept;", [mutant.old for mutant in drawn])
-        self.assertEqual(len(drawn), total)
-
     def test_a_draw_depends_on_its_seed_and_grows(self):
         tests = mutate.tests_by_header(6)
         self.assertEqual(tests["reprise/core/draft.hpp"][0], "core/draft.test.cpp")

@@ -134,14 +134,6 @@ TEST(SeedReport, DrawsTheLearnedCurveOfTheWorstRun) {
   EXPECT_THAT(table({better, row}), AllOf(HasSubstr("seed 6 (0.7500 of told)"), Not(HasSubstr("0.9000 of told)"))));
 }
 
-TEST(SeedReport, CutsTheBarOfACostThatWasLearnedFarTooHigh) {
-  SeedRow row = row_of({0.5});
-  row.runs[0].curve = {{9, 1, {{1, 1}, {50, 2}}}};
-  std::ostringstream out;
-  write_curve(out, row, "it", {56, false});
-  EXPECT_THAT(out.str(), HasSubstr("     2    2.000   50.000 +2400.0%     ########|#######>\n"));
-}
-
 TEST(SeedReport, ReportsOutputsThatDiffer) {
   std::vector<SeedRow> rows = {row_of({1})};
   std::ostringstream error;

@@ -212,19 +212,6 @@ TEST_F(SeedsTool, ReportsLongAndShortSessions) {
   EXPECT_NE(number(both, "mean_long"), number(both, "mean_short"));
 }
 
-TEST_F(SeedsTool, NamesTheSimulatedEngineInResultsWhereItWasChanged) {
-  const Arguments arguments = {objects, "--limit", "2", "--cost", "linear:0.1", "--cost-known", "carried"};
-  const tools::Json changed =
-      result(joined(arguments, {"--outliers", "0:10", "--slowdown", "2@middle", "--poison", "missing:5"}));
-  EXPECT_EQ(word(changed, "outliers"), "0:10");
-  EXPECT_EQ(word(changed, "slowdown"), "2@middle");
-  EXPECT_EQ(word(changed, "poison"), "missing:5");
-  EXPECT_EQ(results(arguments).front().find("outliers"), nullptr);
-  EXPECT_EQ(results(arguments).front().find("slowdown"), nullptr);
-  EXPECT_EQ(results(arguments).front().find("poison"), nullptr);
-  EXPECT_NE(cost(joined(arguments, {"--outliers", "40:10"})), cost(arguments));
-}
-
 TEST_F(SeedsTool, ReplaysSeveralFilesAsOneStream) {
   const std::string both = write("both.jsonl", read(edits) + read(objects));
   for (const Arguments& more : {Arguments{"--cost-known", "carried"}, {"--memory", "past"}, {}}) {

@@ -125,22 +125,6 @@ TEST(Strategies, FailWithoutATable) {
   EXPECT_THROW(strategy.begin(Tokens{1, 2}), tools::InputError);
 }
 
-TEST(Strategies, SayWhetherTheyLearnTheirProbabilities) {
-  EXPECT_TRUE(make_runs("ngram").front().calibrated);
-  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "token-recycling", "racer", "rest",
-                           "token-table", "hostile", "none"})
-    EXPECT_FALSE(make_runs(spec).front().calibrated) << spec;
-}
-
-TEST(Strategies, SayWhatTheyRemember) {
-  for (const char* spec : {"ngram", "rest"}) EXPECT_EQ(make_runs(spec).front().remembers, Remembers::sequences) << spec;
-  EXPECT_EQ(make_runs("token-table").front().remembers, Remembers::ngrams);
-  for (const char* spec : {"token-recycling", "racer"})
-    EXPECT_EQ(make_runs(spec).front().remembers, Remembers::strategy) << spec;
-  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "hostile", "none"})
-    EXPECT_EQ(make_runs(spec).front().remembers, Remembers::nothing) << spec;
-}
-
 TEST(Strategies, UseTheNextTokenCountsOfThePastUnlessToldOtherwise) {
   Past past;
   give_room(past, std::size_t{1} << 20, std::size_t{1} << 20);
