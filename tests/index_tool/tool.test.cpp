@@ -206,6 +206,7 @@ TEST_F(IndexTool, RefusesInputsThatItCannotUse) {
   const std::string large = write_ids("large.u32", {1, 70'000});
   const std::string empty = write("empty.u16", "");
   fs::create_directories(path("no-files"));
+  write_ids("huge.u32", {});
   const auto before = files();
   const auto refused = [&](const std::string& input, const std::string& sentence) {
     const Ran ran = build("a.corpus", {input});
@@ -214,6 +215,7 @@ TEST_F(IndexTool, RefusesInputsThatItCannotUse) {
     EXPECT_EQ(files(), before) << "nothing half is left";
   };
   refused(large, large + ": token 1: the id 70000 is outside");
+  refused(write_ids("huge.u32", {0x80000000U}), "the id 2147483648 is outside");
   refused(empty, "no document has tokens; check the inputs and --exclude");
   refused(path("no-files"), "no-files: the folder has no files");
   refused(path("none\x1b[1m"), "none\\x1b[1m");
@@ -386,21 +388,6 @@ TEST_F(IndexTool, AMergeIsABuildOfAllDocuments) {
   }
   done(merge);
   EXPECT_TRUE(read("merged") == read("all"));
-}
-
-TEST_F(IndexTool, WithoutAVocabularyTheLargestIdDecides) {
-  const std::string ids = write_ids("1.u32", {1, 70'000, 3});
-  const std::string more = write_ids("2.u16", {900, 2});
-  const Ran built = done({"build", "--output", path("a"), more, ids});
-  EXPECT_THAT(built.out, HasSubstr("vocabulary                  70,001  the largest id decides\n"));
-  done({"build", "--vocabulary=70001", "--output", path("b"), more, ids});
-  EXPECT_TRUE(read("a") == read("b"));
-  const std::string excluded = write("exclude", ids + "\n");
-  EXPECT_THAT(done({"build", "--output", path("c"), "--exclude", excluded, more, ids}).out,
-              HasSubstr("vocabulary                     901  the largest id decides\n"));
-  const Ran refused = run({"build", "--output", path("d"), write_ids("3.u32", {0x80000000U})});
-  EXPECT_EQ(refused.status, exit_bad_input);
-  EXPECT_THAT(refused.error, HasSubstr("the id 2147483648 is too large"));
 }
 
 TEST_F(IndexTool, MergesOnlyWholeCorpora) {

@@ -121,29 +121,6 @@ TEST_F(SeedsTool, GivesTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(with("100", "table"), with("1", "table"));
 }
 
-TEST_F(SeedsTool, HasOneResultForEachCategoryAndCurve) {
-  const tools::Json::Array rows = results({edits, "--limit", "4", "--cost", "linear:0.1", "--cost", "linear:0.02",
-                                           "--cost-known", "carried", "--seeds", "2", "--by-category"});
-  std::vector<std::string> names;
-  for (const tools::Json& row : rows)
-    names.push_back(*row.find("category")->string() + " " + *row.find("cost")->string());
-  EXPECT_THAT(names, ::testing::ElementsAre("all linear:0.1", "all linear:0.02", "code-edit linear:0.1",
-                                            "code-edit linear:0.02"));
-  EXPECT_EQ(number(rows[0], "mean_ratio"), number(rows[2], "mean_ratio")) << "the only category";
-}
-
-TEST_F(SeedsTool, SaysHowPassTimesComeAbout) {
-  const Arguments common = {objects, "--limit", "1", "--cost-known", "carried", "--seeds", "1"};
-  const auto has = [&](const Arguments& more, const std::string& text) {
-    EXPECT_THAT(output(joined(common, more)), HasSubstr(" tokens; carried, " + text + ", seed 1\n"));
-  };
-  has({"--cost", "linear:0.1"}, "noise 0.1");
-  has({"--cost", "linear:0.1", "--noise", "0.2", "--outliers", "5:20", "--slowdown", "2@middle"},
-      "noise 0.2, outliers 5:20, slowdown 2@middle");
-  has({"--pass-times", write("p.json", recording("")), "--slowdown", "2@9"}, "recorded pass times, slowdown 2@9");
-  has({"--cost", "linear:0.1", "--poison", "random:9"}, "noise 0.1, poison random:9");
-}
-
 TEST_F(SeedsTool, PoisonsThePassesThatItIsAskedTo) {
   // The drafts of trees change with each mode; those of chains do not with slow-machine.
   const Arguments common = {edits, "--limit", "8", "--cost", "linear:0.1", "--shape", "tree"};
@@ -182,14 +159,6 @@ TEST_F(SeedsTool, SlowsDownWhereItIsAskedTo) {
   const std::string late = std::to_string(static_cast<int>(passes * 0.8));
   EXPECT_NE(slow(carried, "4@" + late), cost(carried)) << "the passes of all sessions count";
   EXPECT_EQ(slow(learned, "4@" + late), cost(learned)) << "no session has so many passes";
-}
-
-TEST_F(SeedsTool, SlowsDownWithSeedsAsWithout) {
-  for (const std::string known : {"learned", "carried"}) {
-    const Arguments slow = {edits, "--limit", "8", "--cost", "linear:0.1", "--cost-known", known, "--slowdown", "4@60"};
-    const tools::Json row = results(joined(slow, {"--seeds", "1"})).front();
-    EXPECT_NEAR(number(row.find("runs")->array()->front(), "speedup") * cost(slow), number(row, "tokens"), 1e-6);
-  }
 }
 
 TEST_F(SeedsTool, ReportsLongAndShortSessions) {
@@ -255,17 +224,6 @@ TEST_F(SeedsTool, ReplaysRecordedPassTimes) {
   const tools::Json::Array& noisy_runs = *noisy.find("runs")->array();
   EXPECT_NE(number(noisy_runs[0], "ratio"), number(noisy_runs[1], "ratio"));
   EXPECT_LT(number(noisy_runs[0], "ratio"), number(runs[0], "ratio"));
-}
-
-TEST_F(SeedsTool, SetsRecordingsBesideCurves) {
-  const std::string exact = write("exact.json", recording(""));
-  const tools::Json::Array rows = results({objects, "--limit", "2", "--pass-times", exact, "--cost", "linear:0.02",
-                                           "--cost-known", "learned", "--noise", "0.2"});
-  ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(*rows[0].find("cost")->string(), "linear:0.02");
-  EXPECT_EQ(number(rows[0], "noise"), 0.2);
-  EXPECT_EQ(*rows[1].find("cost")->string(), exact);
-  EXPECT_EQ(number(rows[1], "noise"), 0);
 }
 
 }  // namespace
