@@ -2,7 +2,6 @@
 #include "option_rows.hpp"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -2,7 +2,6 @@
 #include "options.hpp"
 
 #include <cstdint>
-#include <initializer_list>
 #include <iterator>
 #include <string_view>
 #include <utility>

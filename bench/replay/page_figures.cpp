@@ -93,11 +93,4 @@ std::vector<std::size_t> worst_median_best(std::span<const SessionCost> sessions
   return {order.front(), order[order.size() / 2], order.back()};
 }
 
-std::optional<std::size_t> worst_session(std::span<const SessionCost> sessions) {
-  std::optional<std::size_t> at;
-  for (std::size_t i = 0; i < sessions.size(); ++i)
-    if (sessions[i].tokens != 0 && (!at || sessions[i].speedup() < sessions[*at].speedup())) at = i;
-  return at;
-}
-
 }  // namespace reprise::replay

@@ -57,7 +57,4 @@ Groups group_by(std::span<const std::string> names, std::span<const std::uint64_
 /// sessions with tokens. The earlier session wins a tie.
 std::vector<std::size_t> worst_median_best(std::span<const SessionCost> sessions, const Group& group);
 
-/// Returns the index of the session with the lowest speedup; nullopt if no session has tokens.
-std::optional<std::size_t> worst_session(std::span<const SessionCost> sessions);
-
 }  // namespace reprise::replay

@@ -2,11 +2,8 @@
 #include "report.hpp"
 
 #include <cstdint>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "common/json_writer.hpp"
 #include "common/text.hpp"

@@ -5,7 +5,6 @@
 #include <ostream>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "common/json_writer.hpp"
 #include "cost_curve.hpp"

@@ -35,7 +35,9 @@ struct Recorder {
     log->push_back("propose " + std::to_string(draft.budget().max_nodes) + " after " + std::to_string(context.size()));
     draft.extend({.token = 7});
   }
-  void feedback(TokenSpan, const Outcome& outcome) { log->push_back("feedback " + std::string(to_string(outcome.cut))); }
+  void feedback(TokenSpan, const Outcome& outcome) {
+    log->push_back("feedback " + std::string(to_string(outcome.cut)));
+  }
   void truncate(TokenSpan, std::size_t size) { log->push_back("truncate to " + std::to_string(size)); }
 };
 
@@ -80,8 +82,8 @@ TEST(AnyStrategy, PassesOnWhatItsStrategyHas) {
 
   const Recorder recorder;
   EXPECT_EQ(call_all(AnyStrategy(recorder)), Tokens{7});
-  EXPECT_EQ(*recorder.log, (Log{"begin 3", "observe 1 of 4", "propose 5 after 0", "feedback width", "truncate to 1",
-                                "begin 2"}))
+  EXPECT_EQ(*recorder.log,
+            (Log{"begin 3", "observe 1 of 4", "propose 5 after 0", "feedback width", "truncate to 1", "begin 2"}))
       << "a strategy that cannot rebase begins again";
   EXPECT_EQ(call_all(AnyStrategy()), Tokens()) << "by default it drafts nothing";
   for (const AnyStrategy& other : {AnyStrategy(), AnyStrategy(recorder)}) {

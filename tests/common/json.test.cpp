@@ -9,7 +9,6 @@
 
 #include "common/json_writer.hpp"
 #include "common/utf8.hpp"
-#include "reprise_testing/random.hpp"
 
 namespace reprise::tools::json_test {
 namespace {

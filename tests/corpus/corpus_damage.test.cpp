@@ -24,7 +24,6 @@ using detail::CorpusHeader;
 using detail::CorpusSection;
 using testing::corpus_of;
 using testing::CorpusBytes;
-using testing::Random;
 using testing::read_any_corpus;
 using testing::repair_checksums;
 using Tokens = std::vector<Token>;

@@ -93,6 +93,43 @@ TEST(RangeSort, SortsTextOfOneToken) {
   text.back() = range_separator;
   expect_sorted(text, 1);
 }
+TEST(RangeSort, SortsManyDocumentsOfOneToken) { expect_sorted(random_documents(20'000, 1, 1, 4), 1); }
+TEST(RangeSort, SortsManyDocumentsOfTheDepth) {
+  RangeText text;
+  for (int i = 0; i < 4000; ++i) text.insert(text.end(), {0, 0, 0, range_separator});
+  expect_sorted(text, 1, 3);
+}
+TEST(RangeSort, SortsRepeatedDocuments) {
+  const RangeText document = random_documents(200, 50, 400, 5);
+  RangeText text;
+  for (int copy = 0; copy < 90; ++copy) text.insert(text.end(), document.begin(), document.end());
+  expect_sorted(text, 50);
+}
+TEST(RangeSort, SortsTheIdsOfAWholeVocabulary) {
+  RangeText text;
+  for (std::size_t id = 0; id < 0xffff; ++id) text.push_back(static_cast<std::uint16_t>(0xfffe - id));
+  text.push_back(range_separator);
+  expect_sorted(text, 0xffff);
+}
+TEST(RangeSort, SortsNothing) { expect_sorted({}, 10); }
+
+TEST(RangeSort, UsesAsManyRangesAsItNeeds) {
+  const RangeText text = random_documents(20'000, 500, 300, 6);
+  EXPECT_EQ(sorted_in_ranges<std::uint32_t>(text, {500, 64, memory_of(500, 1, 1 << 30), 1}).counts.ranges, 1U);
+  const auto ranges = sorted_in_ranges<std::uint32_t>(text, {500, 64, memory_of(500, 1, 1 << 16), 1}).counts.ranges;
+  EXPECT_GE(ranges, 2U);
+  EXPECT_LE(ranges, 3U) << "80,000 bytes of places in 65,536 bytes of memory";
+}
+
+TEST(RangeSort, RefusesTooLittleMemory) {
+  const RangeText text = {1, range_separator};
+  EXPECT_THAT(([&] {
+                sorted_in_ranges<std::uint32_t>(text, {1000, 64, 4096, 2});
+              }),
+              ThrowsMessage<tools::InputError>(HasSubstr("--memory 4096: too few bytes; a vocabulary of 1000 ids and 2 "
+                                                         "threads need at least 97568")));
+}
+
 TEST(RangeSort, StopsWhenTheReportThrows) {
   const RangeText text = random_documents(20'000, 500, 300, 7);
   SortSettings settings = {500, 64, std::size_t{1} << 30, 2};

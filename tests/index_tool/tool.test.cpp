@@ -35,8 +35,6 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 using Ids = std::vector<std::uint32_t>;
 
 /// Runs the tool, with a folder of its own for each test.

@@ -12,7 +12,6 @@
 #include "batch_compare.hpp"
 #include "batch_engine.hpp"
 #include "llama/stand_in_test.hpp"
-#include "support/refusal.hpp"
 #include "verdict.hpp"
 
 // Many sequences in one llama_context, with the stand-in: the text of each equals its text when decoded alone.

@@ -7,7 +7,6 @@
 #include <array>
 #include <filesystem>
 #include <sstream>
-#include <vector>
 
 #include "common/input_error.hpp"
 #include "common/json.hpp"

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,7 +17,6 @@
 namespace reprise::peers::published_token_recycling_drafter_test {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::RankedText;
 using testing::row_of;
 using testing::show_row;

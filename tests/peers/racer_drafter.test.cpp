@@ -6,11 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "reprise_testing/check_strategy.hpp"
-#include "reprise_testing/random.hpp"
 #include "support/fails.hpp"
 #include "support/ranked_checks.hpp"
 #include "support/ranked_rounds.hpp"
@@ -18,7 +16,6 @@
 namespace reprise::peers::racer_drafter_test {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using Lent = testing::Lent<RacerDrafter>;
 using Tokens = std::vector<Token>;

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <span>
 #include <sstream>
 #include <string>
@@ -25,14 +24,12 @@
 #include <cerrno>
 #endif
 
-#include "common/input_error.hpp"
 #include "replay/options.hpp"
 #include "replay/replay_tool.hpp"
 #include "replay/run.hpp"
 #include "replay/strategies.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/loop/session.hpp"

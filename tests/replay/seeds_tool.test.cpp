@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +15,6 @@
 namespace reprise::replay::seeds_tool_test {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const std::string edits = REPRISE_SOURCE_DIR "/bench/traces/code-edit.jsonl";

@@ -10,11 +10,7 @@
 #include <vector>
 
 #include "common/bundled_files.hpp"
-#include "common/input_error.hpp"
 #include "common/progress.hpp"
-#include "common/terminal.hpp"
-#include "common/text.hpp"
-#include "replay/options.hpp"
 #include "replay/replay_tool.hpp"
 #include "replay/report.hpp"
 #include "replay/report_json.hpp"
@@ -24,12 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::StartsWith;
 
 class Tool : public ReplayToolTest {
  protected:

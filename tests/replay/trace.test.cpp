@@ -9,14 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "common/input_error.hpp"
 #include "support/refusal.hpp"
 
 namespace reprise::replay::trace_test {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::EndsWith;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 

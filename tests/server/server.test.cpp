@@ -19,10 +19,6 @@ namespace reprise::server::server_test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 /// Sessions of two turns that often repeat themselves.
 std::vector<replay::TraceSession> sessions(std::size_t count) {
