@@ -14,7 +14,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEAD = "| text | cost |"
 # The rows with a bundled trace. The others are measured with traces that are not bundled.
-TEXTS = {"SmolLM2: code edits": "code-edit", "SmolLM2: JSON": "json", "SmolLM2: chat": "chat", "SmolLM2: prose": "prose"}
+TEXTS = {"SmolLM2: code edits": "code-edit", "SmolLM2: JSON": "json", "SmolLM2: chat": "chat",
+         "SmolLM2: prose": "prose"}
 COSTS = {"2%": "linear:0.02", "30%": "linear:0.3"}
 
 
