@@ -22,9 +22,7 @@ reprise_add_tests(
   common/files.test.cpp
   common/interrupt.test.cpp
   common/json.test.cpp
-  common/json_writer.test.cpp
   common/options.test.cpp
-  common/table.test.cpp
   common/text.test.cpp
   peers/published_token_recycling_drafter.test.cpp
   peers/racer_drafter.test.cpp

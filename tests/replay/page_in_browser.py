@@ -283,6 +283,26 @@ def check_drawing(browser, url, results):
     check(shown.startswith(f"{main['speedup']:.3f}"), f"the answer is {shown}, the result {main['speedup']}")
 
 
+def check_sums(browser, tool, folder, traces):
+    """Of several traces, the page shows sums: tokens divided by costs, and counts."""
+    report = folder / "several.html"
+    command = [tool, "--format", "json", "--cost", "linear:0.1", "--report", str(report), *traces[:3]]
+    results = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["results"]
+    browser.open(report.as_uri(), 1280)
+    total = {name: sum(result[name] for result in results) for name in ("sessions", "turns", "tokens", "passes")}
+    speedup = total["tokens"] / sum(result["tokens"] / result["speedup"] for result in results)
+    time = sum(result["tokens"] * (result["ns_per_token"] + result["control_ns_per_token"]) for result in results)
+    page = browser.run("return document.querySelector('header').textContent + document.querySelector('main').textContent")
+    for wanted in ("3 traces", f"{total['sessions']:,} sessions, {total['turns']:,} turns, {total['tokens']:,} output tokens",
+                   f"{speedup:.3f}× times the speed of plain decoding", f"(MAT){total['tokens'] / total['passes']:.3f}",
+                   f"not charged{round(time / total['tokens']):,} ns", f"All {total['passes']:,} passes proposed"):
+        check(wanted in page, f"several traces: the page does not say: {wanted}")
+    tables = browser.run("""return [...document.querySelectorAll('details table')].map((e) => [e.caption.textContent,
+        e.querySelector('td').textContent])""")
+    for result in results:
+        check([result["trace"], f"{result['speedup']:.3f}"] in tables, f"{result['trace']} is shown otherwise: {tables}")
+
+
 def check_keyboard(browser, url):
     browser.open(url, 768)
     slider = "const all = () => [...document.querySelectorAll('.lines .value')].map((e) => e.textContent);"
@@ -430,6 +450,7 @@ def main():
             check_names(browser, hostile.as_uri())
             check(browser.run("return document.title") == f"Replay of {bad}", "a name has changed the title")
             check_sentences(browser, arguments.tool, folder)
+            check_sums(browser, arguments.tool, folder, traces)
         finally:
             browser.close()
     print(f"{len(failures)} checks failed" if failures else "the pages are as they should be")
