@@ -8,13 +8,6 @@ target_compile_features(reprise-llama-stand-in PUBLIC cxx_std_20)
 target_include_directories(reprise-llama-stand-in PUBLIC ${stand_in})
 add_executable(reprise-llama-example-stand-in ${PROJECT_SOURCE_DIR}/examples/llama_cpp/main.cpp)
 target_link_libraries(reprise-llama-example-stand-in PRIVATE reprise::reprise reprise-llama-stand-in)
-add_test(
-  NAME llama.example
-  COMMAND
-    ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:reprise-llama-example-stand-in> -DFOLDER=${CMAKE_CURRENT_BINARY_DIR} -P
-    ${CMAKE_CURRENT_SOURCE_DIR}/llama/check_example.cmake
-)
-
 reprise_add_tests(
   tools
   reprise-replay-tests
@@ -99,7 +92,10 @@ if(Python3_Interpreter_FOUND)
   reprise_add_commands(replay reprise-replay=$<TARGET_FILE:reprise-replay>)
   reprise_add_commands(index reprise-index=$<TARGET_FILE:reprise-index>)
   reprise_add_commands(server reprise-server=$<TARGET_FILE:reprise-server>)
-  reprise_add_commands(llama reprise-llama=$<TARGET_FILE:reprise-llama-stand-in-tool>)
+  reprise_add_commands(
+    llama reprise-llama=$<TARGET_FILE:reprise-llama-stand-in-tool>
+    llama_cpp=$<TARGET_FILE:reprise-llama-example-stand-in>
+  )
   reprise_add_commands(
     benchmarks
     head=$<TARGET_FILE:reprise-bench-head>

@@ -10,9 +10,9 @@ A table has these lines; # begins a comment:
     = FILE: TEXT                   a file with a line of text; each line "| TEXT" adds a line
     0 ARGUMENT... => TEXT          exit status, arguments, and a part of the output
 
-The output is standard output for status 0, standard error for 2, and both for others. In TEXT, " ... " stands between
-parts in their order, and a part after ! must not occur. Of {a|b|c}, a command runs with each. <<TEXT>> is a file
-in.json with this text, which may have escapes: \\n, \\x1f. $SOURCE is the root of the source tree.
+The output is standard output, then standard error. In TEXT, " ... " stands between parts in their order, and a part
+after ! must not occur. Of {a|b|c}, a command runs with each. <<TEXT>> is a file in.json with this text, which may have
+escapes: \\n, \\x1f. $SOURCE is the root of the source tree.
 
 A command with status 2 also has to write nothing except one line to standard error, and to change no file. The lines of
 --help and --list have at most 100 columns, and no output has control characters.
@@ -56,7 +56,7 @@ def fault_of(program, arguments, status, wanted, folder):
         return "a control character in the output"
     if {"--help", "-h", "--list"} & set(arguments) and max(map(len, out.splitlines())) > 100:
         return "a line of more than 100 columns"
-    output = {0: out, 2: error}.get(status, out + error)
+    output = out + error
     place = 0
     for part in wanted.split(" ... "):
         if part.startswith("!"):
