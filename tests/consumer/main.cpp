@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "engine.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise_corpus/corpus_store.hpp"
 #include "reprise_methods/best_of.hpp"
 #include "reprise_testing/report.hpp"

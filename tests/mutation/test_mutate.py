@@ -53,7 +53,8 @@ class Mutants(unittest.TestCase):
         def drawn(*arguments):
             return mutate.drawn_mutants(mutate.options_of(arguments), tests)[0]
 
-        self.assertEqual(drawn("--count", "20")[:10], drawn("--count", "10"))
+        ten = drawn("--count", "10")  # fewer, if some of them are the ends of declarations
+        self.assertEqual(drawn("--count", "20")[: len(ten)], ten)
         self.assertNotEqual(drawn("--count", "20"), drawn("--count", "20", "--seed", "2"))
         only = drawn("--header", "reprise/core/limits.hpp", "--count", "9")
         self.assertEqual({mutant.header for mutant in only}, {"reprise/core/limits.hpp"})
