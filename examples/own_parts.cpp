@@ -73,7 +73,7 @@ class FixedLength {
     wasted_ += outcome.sent.size() - outcome.accepted.size();
     for (const reprise::NodeIndex i : outcome.sent) {
       const reprise::DraftNode& node = outcome.draft[static_cast<std::size_t>(i)];
-      from_store_ += node.source == reprise::DraftSource::history ? 1 : 0;
+      from_store_ += node.source == reprise::DraftSource::store ? 1 : 0;
     }
     rows_ += report.sent.rows;
   }

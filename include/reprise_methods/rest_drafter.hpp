@@ -259,7 +259,7 @@ class RestDrafter {
           memory[i].parent == anchor_parent ? anchor_parent : written[static_cast<std::size_t>(memory[i].parent)];
       if (!kept[i] || parent == refused) continue;
       const bool pushed = draft.push({memory[i].token, parent, Probability::ratio(memory[i].count, trie_.size()),
-                                      static_cast<std::uint16_t>(length), DraftSource::history});
+                                      static_cast<std::uint16_t>(length), DraftSource::store});
       if (pushed) written[i] = static_cast<NodeIndex>(draft.size() - 1);
     }
   }

@@ -115,7 +115,7 @@ class TokenTableDrafter {
              draft.extend({.token = *token,
                            .path_probability = path,
                            .match_length = static_cast<std::uint16_t>(n),
-                           .source = DraftSource::history});
+                           .source = DraftSource::store});
       table_->advance(hash, *token, std::exchange(last[known % n], *token));
     }
     if (known == 0 || known >= least) return;

@@ -224,7 +224,7 @@ TEST(NgramHistory, ForetellsWhatOnlyThePastKnows) {
   ASSERT_GE(nodes.size(), 3U);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     EXPECT_EQ(nodes[i].token, 52 + static_cast<Token>(i));
-    EXPECT_EQ(nodes[i].source, DraftSource::history);
+    EXPECT_EQ(nodes[i].source, DraftSource::store);
     EXPECT_EQ(nodes[i].match_length, 2 + i);
   }
 }

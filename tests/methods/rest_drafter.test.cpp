@@ -113,7 +113,7 @@ TEST(RestDrafter, DraftsTheMostFrequentContinuationsOfTheLongestSuffix) {
   EXPECT_EQ(draft.nodes[0].path_probability, Probability::one());
   EXPECT_EQ(draft.nodes[1].path_probability, Probability::ratio(1, 2));
   for (const DraftNode& node : draft.nodes) {
-    EXPECT_EQ(node.source, DraftSource::history);
+    EXPECT_EQ(node.source, DraftSource::store);
     EXPECT_EQ(node.match_length, 3);
   }
 }

@@ -71,7 +71,7 @@ TEST(TokenTableDrafter, WritesAChainOfTheMemory) {
   ASSERT_EQ(draft.nodes.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(draft.nodes[i].parent, static_cast<NodeIndex>(i) - 1);
-    EXPECT_EQ(draft.nodes[i].source, DraftSource::history);
+    EXPECT_EQ(draft.nodes[i].source, DraftSource::store);
     EXPECT_EQ(draft.nodes[i].match_length, 2U);
   }
 }

@@ -497,7 +497,7 @@ class NgramWorld {
       coverage_.copied += copied && node.match_length > 0 ? 1 : 0;
       coverage_.fillers += node.match_length == 0 && !foreign ? 1 : 0;
       coverage_.foreign += foreign && node.source == DraftSource::context ? 1 : 0;
-      coverage_.remembered += node.source == DraftSource::history ? 1 : 0;
+      coverage_.remembered += node.source == DraftSource::store ? 1 : 0;
       note(static_cast<std::uint32_t>(node.token));
       note(static_cast<std::uint32_t>(node.parent));
       note(node.path_probability.raw());

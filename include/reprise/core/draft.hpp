@@ -34,7 +34,7 @@ enum class DraftShape : std::uint8_t { chain, tree };
 enum class DraftSource : std::uint8_t {
   unknown,
   context,
-  history,
+  store,  ///< a datastore: past sequences, a corpus, or a table
   predicted_output,
   model,
   target,  ///< the target's own picks or rankings in earlier rows
@@ -46,7 +46,7 @@ inline constexpr std::size_t draft_source_count = 9;
 
 constexpr std::string_view to_string(DraftSource source) noexcept {
   constexpr std::string_view names[draft_source_count] = {
-      "unknown", "context", "history", "predicted_output", "model", "target", "external", "jump_forward", "padding"};
+      "unknown", "context", "store", "predicted_output", "model", "target", "external", "jump_forward", "padding"};
   return names[static_cast<std::size_t>(source)];
 }
 

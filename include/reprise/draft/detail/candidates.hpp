@@ -120,7 +120,7 @@ struct NgramNode {
             .parent = parent,
             .path_probability = path,
             .match_length = length,
-            .source = own ? DraftSource::context : DraftSource::history};
+            .source = own ? DraftSource::context : DraftSource::store};
   }
 };
 
