@@ -81,7 +81,7 @@ if has python python3 g++; then
     sdist=$(ls python/reprise_decoding-*.tar.gz)
     headers='include/reprise(_[a-z]+)?/.*\.(hpp|h|cpp)'
     package='examples/python/(CMakeLists\.txt|README\.md|reprise_decoding/(\w+\.py|py\.typed))'
-    build='CMakeLists\.txt|LICENSE|PKG-INFO|pyproject\.toml|cmake/(c_interface\.(cmake|map)|dependencies\.cmake|moved_headers\.(cmake|txt))'
+    build='CMakeLists\.txt|LICENSE|PKG-INFO|pyproject\.toml|cmake/(c_interface\.(cmake|map)|compiled\.cmake|dependencies\.cmake|moved_headers\.(cmake|txt))'
     if tar -tzf "$sdist" | cut -d / -f 2- | grep -vxE "$build|$package|$headers"; then
       echo "python: the sdist has these files, but does not need them" >&2
       exit 1
