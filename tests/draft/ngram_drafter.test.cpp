@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -109,94 +110,16 @@ TEST(NgramDrafter, ASmallerDraftIsAPrefixOfALargerOne) {
   }
 }
 
-/// Compares the chain with its path in the tree, and counts where the tree has a better child. The index must not have
-/// latest(), because the result of another query would depend on all nodes before it.
-struct ChainInTree {
-  std::size_t compared = 0;
-  std::size_t better_copies = 0;   ///< a better child in the tree, backed by a match
-  std::size_t better_fillers = 0;  ///< a better child that is only frequent
-  void compare(const Nodes& chain, const Nodes& tree) {
-    NodeIndex at = anchor_parent;
-    for (const DraftNode& node : chain) {
-      const auto child = std::find_if(tree.begin(), tree.end(), [&](const DraftNode& n) { return n.parent == at; });
-      if (child == tree.end()) return;
-      ++compared;
-      if (child->token != node.token) ++(child->match_length > 0 ? better_copies : better_fillers);
-      if (child->token != node.token) return;
-      EXPECT_EQ(child->path_probability, node.path_probability);
-      at = static_cast<NodeIndex>(child - tree.begin());
-    }
-  }
-};
-TEST(NgramDrafter, AChainIsTheBestChildOfEveryPlace) {
-  ChainInTree sum;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    LentNgram<SuffixArrayIndex> drafter;
-    drafter.begin(text_of(300, seed));
-    const Nodes tree = draft_of(drafter, tree_of(64));
-    sum.compare(draft_of(drafter, chain_of(64)), tree);
-  }
-  EXPECT_GT(sum.compared, 600U);
-  EXPECT_EQ(sum.better_copies, 0U);
-  EXPECT_EQ(sum.better_fillers, 0U);
-}
-
-TEST(NgramDrafter, KeepsAPathThatIsJustLikelyEnough) {
-  LentNgram<> drafter;
-  drafter.begin(text_of(300, 5));
-  DraftBudget budget = tree_of(64);
-  const Nodes nodes = draft_of(drafter, budget);
-  for (const std::size_t last : {0U, 1U, 5U}) {
-    budget.min_path_probability = nodes[last].path_probability;
-    const Nodes likely = draft_of(drafter, budget);
-    ASSERT_GT(likely.size(), last);
-    EXPECT_EQ(likely[last].path_probability, budget.min_path_probability);
-  }
-}
-
-// --- Calibration ---
-
-TEST(NgramDrafter, LearnsNothingWhereNothingWasPicked) {
-  LentNgram<> drafter;
-  drafter.begin(text_of(200, 6));
-  const Nodes nodes = draft_of(drafter, tree_of(16));
-  drafter.feedback(outcome_of(nodes, {}, std::nullopt));
-  EXPECT_EQ(drafter.calibration(), CalibrationState());
-  drafter.feedback(outcome_of(nodes, {}, 5));
-  EXPECT_EQ(drafter.calibration(), CalibrationState()) << "the proposal was forgotten with the first outcome";
-  draft_of(drafter, {.max_nodes = 0});
-  drafter.feedback(outcome_of({}, {}, 5));
-  EXPECT_EQ(drafter.calibration(), CalibrationState()) << "nothing was considered";
-}
-
 // --- Truncation, forks ---
 
-/// Tokens of one origin, as a session passes them.
-struct Piece {
-  Tokens tokens;
-  Origin origin = Origin::output;
-};
-std::vector<Piece> pieces_of(const Tokens& text, testing::SplitMix& random) {
-  std::vector<Piece> pieces;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t size = random.between(1, 9);
-    if (random.one_in(6)) size = random.between(55, 75);
-    if (random.one_in(10)) size = random.between(1, 400);
-    size = std::min(size, text.size() - at);
-    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(at);
-    pieces.push_back(
-        {{begin, begin + static_cast<std::ptrdiff_t>(size)}, random.one_in(3) ? Origin::prompt : Origin::output});
-    at += size;
-  }
-  return pieces;
-}
+/// Passes a text to a drafter in pieces of many sizes, some from a prompt, as sessions do.
 template <class Drafter>
-void observe_first(Drafter& drafter, const std::vector<Piece>& pieces, std::size_t size) {
-  std::size_t at = 0;
-  for (const Piece& piece : pieces) {
-    const TokenSpan tokens = TokenSpan(piece.tokens).first(std::min(piece.tokens.size(), size - at));
-    drafter.observe(tokens, piece.origin);
-    at += tokens.size();
+void observe_in_pieces(Drafter& drafter, TokenSpan text) {
+  for (std::size_t at = 0, i = 0; at < text.size(); ++i) {
+    constexpr std::array<std::size_t, 7> sizes = {1, 9, 3, 65, 2, 230, 5};
+    const TokenSpan piece = text.subspan(at).first(std::min(sizes[i % sizes.size()], text.size() - at));
+    drafter.observe(piece, i % 3 == 0 ? Origin::prompt : Origin::output);
+    at += piece.size();
   }
 }
 
@@ -245,10 +168,9 @@ TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) 
     NgramOptions options;
     options.max_bytes = random.between(6'000, 15'000);
     const Tokens text = text_of(4000, random.next());
-    const std::vector<Piece> pieces = pieces_of(text, random);
     LentNgram<TypeParam> drafter(options);
     drafter.begin({});
-    observe_first(drafter, pieces, text.size());
+    observe_in_pieces(drafter, text);
     ASSERT_TRUE(drafter.exhausted());
     // The memory limit decides how many tokens are indexed. The matches at exactly that size are unknown.
     const std::size_t indexed = drafter.index().tokens().size();
@@ -258,7 +180,7 @@ TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) 
     ASSERT_TRUE(size == indexed || !drafter.exhausted());
     LentNgram<TypeParam> never;
     never.begin({});
-    observe_first(never, pieces, size);
+    observe_in_pieces(never, TokenSpan(text).first(size));
     expect_same_drafts(drafter, never);
     if (this->HasFatalFailure()) FAIL() << "round " << round << ", cut to " << size << " of " << indexed;
   }

@@ -13,7 +13,6 @@
 #include "reprise/index/next_tokens.hpp"
 #include "reprise_testing/check_strategy.hpp"
 #include "reprise_testing/random.hpp"
-#include "support/ngram_world.hpp"
 
 namespace reprise::ngram_next_tokens_test {
 namespace {
@@ -22,24 +21,7 @@ using detail::NextTokenEvidence;
 using detail::NextTokenSource;
 
 using Tokens = std::vector<Token>;
-using Nodes = std::vector<DraftNode>;
-using testing::draft_of;
-using testing::LentNgram;
 
-constexpr DraftBudget tree = {.max_nodes = 16, .shape = DraftShape::tree};
-
-NextTokenCounts counts_of(const std::vector<Tokens>& texts, std::size_t bytes = std::size_t{1} << 20) {
-  NextTokenCounts counts = NextTokenCounts::make({.max_bytes = bytes}).value();
-  for (const Tokens& text : texts) counts.add(text);
-  return counts;
-}
-LentNgram<> drafter_with(const NextTokenCounts* counts, TokenSpan context) {
-  NgramOptions options;
-  options.next_tokens = counts;
-  LentNgram<> drafter(options);
-  drafter.begin(context);
-  return drafter;
-}
 /// Returns `size` tokens below `vocabulary`, with repetition.
 Tokens random_text(std::size_t size, std::size_t vocabulary, std::uint64_t seed) {
   testing::Random random(seed);
@@ -106,23 +88,9 @@ TEST(NextTokenEvidence, IsRankedByRankingsAlone) {
 
 // --- Drafts ---
 
-TEST(NgramNextTokens, ChangeNothingWhileNothingIsCounted) {
-  const NextTokenCounts empty = NextTokenCounts::make({.max_bytes = 4096}).value();
-  const NextTokenCounts none;
-  const Tokens text = random_text(400, 20, 5);
-  for (std::size_t size = 2; size < text.size(); size += 7) {
-    const TokenSpan context = TokenSpan(text).first(size);
-    LentNgram<> plain = drafter_with(nullptr, context);
-    const Nodes expected = draft_of(plain, tree);
-    for (const NextTokenCounts* counts : {&empty, &none}) {
-      LentNgram<> drafter = drafter_with(counts, context);
-      EXPECT_TRUE(testing::same_nodes(draft_of(drafter, tree), expected)) << size;
-    }
-  }
-}
-
 TEST(NgramNextTokens, KeepTheRulesOfDraftsWithAnyTable) {
-  NextTokenCounts counts = counts_of({random_text(5000, 16, 1)}, 4096);  // full: contexts are evicted all the time
+  NextTokenCounts counts = NextTokenCounts::make({.max_bytes = 4096}).value();
+  counts.add(random_text(5000, 16, 1));  // full: contexts are evicted all the time
   NgramOptions options;
   options.next_tokens = &counts;
   const testing::Report report = testing::check_strategy([&] { return NgramDrafter<>(options); });

@@ -143,9 +143,9 @@ TEST(NgramStores, VoteThirtyTwoTimesAtMostWhateverTheySay) {
   std::vector<Text> texts(NgramOptions::max_stores, Text(many));
   for (Text& text : texts) text.more_than_asked = 1000;
   LentNgram<> drafter = drafter_of({texts[0], texts[1], texts[2], texts[3]}, Tokens{1, 5, 1, 6, 1, 7, 1, 8, 1, 9, 1});
-  const Nodes nodes = draft_of(drafter, {.max_nodes = 64});
-  EXPECT_GT(nodes.size(), 7U);
-  EXPECT_EQ(testing::fault_of(nodes, {.max_nodes = 64}, Probability::zero()), "");
+  const testing::Drafted drafted = drafter.propose({.max_nodes = 64}, 128);
+  EXPECT_GT(drafted.nodes.size(), 7U);
+  EXPECT_FALSE(drafted.malformed);
 }
 
 TEST(NgramStores, VoteUnlessTheContextAgreesForLonger) {
@@ -215,20 +215,6 @@ HistoryStore memory_of(std::size_t segments) {
   return std::move(*HistoryStore::make({.max_bytes = HistoryStore::bytes_for(32 * segments)}));
 }
 
-TEST(NgramHistory, ForetellsWhatOnlyThePastKnows) {
-  HistoryStore memory = memory_of(8);
-  const Tokens past = run_of(100, 0);
-  remember(memory, past);
-  LentNgram<> drafter = drafter_of({memory}, Tokens{7000, 50, 51});
-  const Nodes nodes = draft_of(drafter, chain);
-  ASSERT_GE(nodes.size(), 3U);
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    EXPECT_EQ(nodes[i].token, 52 + static_cast<Token>(i));
-    EXPECT_EQ(nodes[i].source, DraftSource::store);
-    EXPECT_EQ(nodes[i].match_length, 2 + i);
-  }
-}
-
 TEST(NgramHistory, GivesTextThatWasUsedASecondChance) {
   for (const bool of_use : {false, true}) {
     HistoryStore memory = memory_of(4);
@@ -245,16 +231,6 @@ TEST(NgramHistory, GivesTextThatWasUsedASecondChance) {
     EXPECT_EQ(!nodes.empty() && nodes[0].token == 12, of_use);
     EXPECT_EQ(memory.counts().second_chances, of_use ? 1U : 0U);
   }
-}
-
-TEST(NgramHistory, ChangesNothingWhereItKnowsNothing) {
-  HistoryStore memory = memory_of(8);
-  remember(memory, run_of(100, 500'000));
-  const Tokens context = {1, 2, 3, 4, 1, 2, 3, 4, 1, 2};
-  LentNgram<> with = drafter_of({memory}, context);
-  LentNgram<> without;
-  without.begin(context);
-  EXPECT_TRUE(testing::same_nodes(draft_of(with, tree), draft_of(without, tree)));
 }
 
 }  // namespace

@@ -18,7 +18,6 @@
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "support/choices.hpp"
-#include "support/false_counts.hpp"
 #include "support/lent_context.hpp"
 #include "support/naive_index.hpp"
 #include "support/random_rows.hpp"
@@ -26,72 +25,39 @@
 
 namespace reprise::testing {
 
-/// An endless text of one of several kinds, computed in integers: the same on every compiler.
-class TextSource {
+/// An endless text of a random kind, computed in integers: the same on every compiler.
+class EndlessText {
  public:
-  enum class Kind : std::uint8_t { few_tokens, skewed, periodic, edited_copies, all_distinct, spans };
-  static constexpr std::size_t kinds = 6;
-
-  TextSource(Kind kind, std::uint64_t seed) : kind_(kind), random_(seed) {
-    period_ = random_.between(1, 12);
-    vocabulary_ = kind == Kind::few_tokens ? random_.between(1, 4) : random_.between(5, 80);
-    for (std::size_t i = random_.between(10, 60); i > 0; --i) original_.push_back(skewed());
-  }
-  Token next() {
-    const Token token = make();
-    made_.push_back(token);
-    return token;
+  explicit EndlessText(Choices& choices) {
+    constexpr std::size_t size = 6'000;
+    constexpr std::array kinds = {Stream::random_small, Stream::period_3, Stream::fibonacci, Stream::de_bruijn,
+                                  Stream::all_distinct};
+    const bool copies = choices.chance(60);
+    const Stream kind = kinds[choices.below(kinds.size())];
+    const std::size_t vocabulary = choices.between(5, 80);
+    SplitMix random(choices.below(1U << 16));
+    if (!copies) tokens_ = make_stream(kind, size, random.next());
+    while (tokens_.size() < size) {  // new tokens, and copies of earlier text with a few edits
+      const bool copied = !tokens_.empty() && random.one_in(2);
+      const std::size_t from = copied ? random.below(tokens_.size()) : 0;
+      const std::size_t length = random.between(2, 40);
+      for (std::size_t i = 0; i < length; ++i) {
+        const std::size_t fresh =
+            std::min({random.below(vocabulary), random.below(vocabulary), random.below(vocabulary)});
+        tokens_.push_back(copied && !random.one_in(40) ? tokens_[from + i] : static_cast<Token>(fresh));
+      }
+    }
+    if (choices.chance(20)) tokens_ = with_extreme_ids(std::move(tokens_));
   }
   std::vector<Token> next(std::size_t count) {
     std::vector<Token> tokens(count);
-    for (Token& token : tokens) token = next();
+    for (Token& token : tokens) token = tokens_[at_++ % tokens_.size()];
     return tokens;
   }
 
  private:
-  Token make() {
-    switch (kind_) {
-      case Kind::few_tokens:
-        return static_cast<Token>(random_.below(vocabulary_));
-      case Kind::skewed:
-        return skewed();
-      case Kind::periodic:
-        return random_.one_in(100) ? -1 : static_cast<Token>(made_.size() % period_);
-      case Kind::all_distinct:
-        return static_cast<Token>(made_.size() * 3) - 100;
-      case Kind::edited_copies: {
-        // Substitutions, insertions, omissions, and repetitions of the original.
-        const std::size_t edit = random_.below(60);
-        if (edit == 1) return skewed();
-        if (edit == 2) at_ += random_.between(1, 9);
-        const Token token = original_[at_++ % original_.size()];
-        return edit == 0 ? skewed() : token;
-      }
-      case Kind::spans:
-        if (left_ == 0) {
-          copying_ = !made_.empty() && random_.one_in(2);
-          left_ = random_.between(2, 40);
-          at_ = copying_ ? random_.below(made_.size()) : 0;
-        }
-        --left_;
-        return copying_ ? made_[at_++] : skewed();
-    }
-    return 0;
-  }
-  Token skewed() {
-    return static_cast<Token>(
-        std::min({random_.below(vocabulary_), random_.below(vocabulary_), random_.below(vocabulary_)}));
-  }
-
-  Kind kind_;
-  testing::SplitMix random_;
-  std::size_t period_ = 1;
-  std::size_t vocabulary_ = 1;
+  std::vector<Token> tokens_;
   std::size_t at_ = 0;
-  std::size_t left_ = 0;
-  bool copying_ = false;
-  std::vector<Token> original_;
-  std::vector<Token> made_;
 };
 
 inline std::string describe(std::span<const DraftNode> nodes) {
@@ -132,34 +98,6 @@ class LentNgram : public Lent<NgramDrafter<Index>> {
 template <class Strategy>
 std::vector<DraftNode> draft_of(Lent<Strategy>& lent, const DraftBudget& budget, std::size_t capacity = 128) {
   return lent.propose(budget, capacity).nodes;
-}
-
-/// Returns a fault of an ordered draft under this budget, or an empty string.
-inline std::string fault_of(std::span<const DraftNode> nodes, const DraftBudget& budget, Probability least) {
-  if (nodes.size() > budget.max_nodes) return "too many nodes";
-  const bool chain = budget.shape == DraftShape::chain;
-  std::vector<std::size_t> depths;
-  std::vector<bool> leaf(nodes.size(), true);
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const DraftNode& node = nodes[i];
-    if (node.parent < anchor_parent || node.parent >= static_cast<NodeIndex>(i)) return "a parent comes too late";
-    if (i > 0 && node.path_probability > nodes[i - 1].path_probability) return "the probability rises";
-    if (node.path_probability < least) return "too unlikely";
-    if (chain && node.parent != static_cast<NodeIndex>(i) - 1) return "a chain with a branch";
-    depths.push_back(1);
-    if (node.parent != anchor_parent) {
-      const auto parent = static_cast<std::size_t>(node.parent);
-      depths.back() = depths[parent] + 1;
-      leaf[parent] = false;
-      if (node.path_probability > nodes[parent].path_probability) return "more likely than its parent";
-    }
-    if (depths.back() > budget.max_depth) return "too deep";
-    for (std::size_t j = 0; j < i; ++j)
-      if (nodes[j].parent == node.parent && nodes[j].token == node.token) return "two equal siblings";
-  }
-  if (static_cast<std::size_t>(std::count(leaf.begin(), leaf.end(), true)) > budget.max_leaves)
-    return "too many leaves";
-  return {};
 }
 
 /// Outcomes as rounds produce them, and others.
@@ -211,8 +149,7 @@ struct NgramCoverage {
   std::size_t truncations = 0;
   std::size_t rebases = 0;
   std::size_t most_evidence = 0;
-  std::size_t longest = 0;   ///< longest context
-  std::size_t unwanted = 0;  ///< rounds in which no rows are wanted any more
+  std::size_t longest = 0;  ///< longest context
 };
 
 /// The naive index without latest().
@@ -230,23 +167,20 @@ class PlainNaiveIndex : NaiveIndex {
 };
 static_assert(LookupIndex<PlainNaiveIndex> && !NgramIndex<PlainNaiveIndex>);
 
-/// One random run of all calls, with NgramDrafter over two indexes of the same abilities. Checks statements that hold
-/// for each draft, whatever the policy:
-/// * it is ordered and within its budget, and the same over both indexes;
+/// One random run of all calls of NgramDrafter. Checks statements that hold for each draft, whatever the policy:
+/// * it is well-formed: a Draft refuses nodes out of order or beyond the budget;
 /// * the tokens before a copied token are those before its place in the text, as far as it claims;
 /// * what was truncated has left no trace, and a copy drafts what the original drafts;
 /// * rows of the target stay within their memory, and hold no negative token.
-template <LookupIndex First, LookupIndex Second>
+template <LookupIndex Index>
 class NgramWorld {
-  static_assert(NgramIndex<First> == NgramIndex<Second>);
+  using Sequence = LentNgram<Index>;
 
  public:
-  explicit NgramWorld(Choices& choices) : choices_(choices) {}
+  NgramWorld(Choices& choices, NgramCoverage& coverage) : choices_(choices), coverage_(coverage), source_(choices) {}
 
   /// Returns the first difference, or an empty string.
   std::string run() {
-    const auto kind = static_cast<TextSource::Kind>(choices_.below(TextSource::kinds));
-    TextSource source(kind, choices_.below(1U << 16));
     NgramOptions options;
     if (choices_.chance(20)) options.min_path_probability = Probability::ratio(1, choices_.chance(50) ? 20 : 5000);
     if (choices_.chance(20)) {
@@ -267,12 +201,12 @@ class NgramWorld {
     }
     NextTokenCounts table;
     if (choices_.chance(40)) {
-      table = table_of(source);
+      table = table_of();
       options.next_tokens = &table;
     }
     RankedRows carried;
     if (choices_.chance(40)) {
-      carried = carried_rows(source);
+      carried = carried_rows();
       options.ranked_rows = &carried;
     }
     shows_rows_ = choices_.chance(50);
@@ -284,13 +218,13 @@ class NgramWorld {
     sequences.reserve(most_sequences);  // references to them must stay valid
     sequences.emplace_back(options);
     own_text_only_ = stores.empty();
-    if (choices_.chance(90)) sequences[0].begin(source.next(piece()));
+    if (choices_.chance(90)) sequences[0].begin(source_.next(piece()));
     for (std::size_t steps = choices_.between(1, 60); steps > 0; --steps) {
       Sequence& sequence = sequences[choices_.below(sequences.size())];
       switch (choices_.below(16)) {
         case 0:
         case 1: {
-          const std::size_t size = sequence.first.context().size();
+          const std::size_t size = sequence.context().size();
           sequence.truncate(choices_.chance(70) ? size - std::min(size, choices_.below(12)) : choices_.below(size + 2));
           ++coverage_.truncations;
           break;
@@ -303,71 +237,39 @@ class NgramWorld {
           }
           break;
         case 3:
-          if (choices_.chance(20)) sequence.begin(source.next(piece()));
+          if (choices_.chance(20)) sequence.begin(source_.next(piece()));
           break;
         case 4:
-          sequence.rebase(changed(sequence.first.context(), source));
+          sequence.rebase(changed(sequence.context()));
           ++coverage_.rebases;
-          coverage_.most_evidence = std::max(coverage_.most_evidence, sequence.first.evidence());
-          if (sequence.second.evidence() != sequence.first.evidence()) return "other evidence over the second index";
+          coverage_.most_evidence = std::max(coverage_.most_evidence, sequence.evidence());
           break;
         default: {
           said_.clear();
           if (std::string fault = round(sequence); !fault.empty()) return fault;
-          if (choices_.chance(10) && !leaves_no_trace(sequence, source)) return "truncated tokens have left a trace";
+          if (choices_.chance(10) && !leaves_no_trace(sequence)) return "truncated tokens have left a trace";
           // The outcome of the round, or some other text.
           const bool follows = !said_.empty() && choices_.chance(40);
           // A statement for each choice: compilers evaluate arguments in different orders.
           const Origin origin = choices_.chance(70) ? Origin::output : Origin::prompt;
-          sequence.observe(follows ? said_ : source.next(piece()), origin);
-          for (HistoryStore* store : stores) remember(*store, sequence.first.context(), source);
-          count(table, sequence.first.context(), source);
-          if (options.ranked_rows != nullptr && choices_.chance(30)) carried.add(sequence.first.strategy().rows());
+          sequence.observe(follows ? said_ : source_.next(piece()), origin);
+          for (HistoryStore* store : stores) remember(*store, sequence.context());
+          count(table, sequence.context());
+          if (options.ranked_rows != nullptr && choices_.chance(30)) carried.add(sequence.strategy().rows());
           if (shows_rows_ && choices_.chance(10)) show_prompt_rows(sequence);
         }
       }
-      coverage_.longest = std::max(coverage_.longest, sequence.first.context().size());
+      coverage_.longest = std::max(coverage_.longest, sequence.context().size());
     }
     for (Sequence& sequence : sequences)
       if (std::string fault = round(sequence); !fault.empty()) return fault;
     return {};
   }
-  [[nodiscard]] const NgramCoverage& coverage() const { return coverage_; }
   /// One number for all drafts and lessons until the end of each round.
   [[nodiscard]] const std::vector<std::uint16_t>& digests() const { return digests_; }
 
  private:
   static constexpr std::size_t most_sequences = 3;
-
-  /// One sequence in both drafters.
-  struct Sequence {
-    explicit Sequence(const NgramOptions& options) : first(options), second(options) {}
-    void begin(TokenSpan tokens) {
-      each([&](auto& drafter) { drafter.begin(tokens); });
-    }
-    void observe(TokenSpan tokens, Origin origin) {
-      each([&](auto& drafter) { drafter.observe(tokens, origin); });
-    }
-    void truncate(std::size_t size) {
-      each([&](auto& drafter) { drafter.truncate(size); });
-    }
-    void rebase(const std::vector<Token>& tokens) {
-      each([&](auto& drafter) { drafter.rebase(tokens); });
-    }
-    void learn_row(TokenSpan context, TokenSpan likeliest) {
-      each([&](auto& drafter) { drafter.learn_row(context, likeliest); });
-    }
-    void feedback(const Outcome& outcome) {
-      each([&](auto& drafter) { drafter.feedback(outcome); });
-    }
-    template <class Call>
-    void each(Call&& call) {
-      call(first);
-      call(second);
-    }
-    LentNgram<First> first;
-    LentNgram<Second> second;
-  };
 
   std::size_t piece() {
     const std::size_t kind = choices_.below(20);
@@ -377,57 +279,57 @@ class NgramWorld {
     return choices_.between(1, 12);
   }
   /// Returns a context with another middle: shorter, longer or the same. The middle may be the beginning or the end.
-  std::vector<Token> changed(TokenSpan context, TextSource& source) {
+  std::vector<Token> changed(TokenSpan context) {
     const std::size_t begin = choices_.below(context.size() + 1);
     const std::size_t end = choices_.between(begin, context.size());
     std::vector<Token> tokens(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(begin));
-    const std::vector<Token> middle = source.next(choices_.chance(50) ? piece() : 0);
+    const std::vector<Token> middle = source_.next(choices_.chance(50) ? piece() : 0);
     tokens.insert(tokens.end(), middle.begin(), middle.end());
     tokens.insert(tokens.end(), context.begin() + static_cast<std::ptrdiff_t>(end), context.end());
     return tokens;
   }
   /// Stores another sequence: a part of this one, with or without a change.
-  void remember(HistoryStore& memory, TokenSpan context, TextSource& source) {
+  void remember(HistoryStore& memory, TokenSpan context) {
     if (choices_.chance(40)) return;
     const std::size_t begin = choices_.below(context.size() + 1);
     memory.begin_sequence(choices_.below(4));
     const Origin origin = choices_.chance(50) ? Origin::output : Origin::prompt;
     memory.append(context.subspan(begin, choices_.below(context.size() - begin + 1)), origin);
-    if (choices_.chance(50)) memory.append(source.next(piece()), Origin::output);
+    if (choices_.chance(50)) memory.append(source_.next(piece()), Origin::output);
     if (choices_.chance(5)) memory.remove(choices_.below(4));
   }
   /// Returns a table of any size. Most of them have counted text of the same kind.
-  NextTokenCounts table_of(TextSource& source) {
+  NextTokenCounts table_of() {
     const std::size_t lines = choices_.chance(50) ? choices_.between(1, 20) : choices_.between(100, 4000);
     NextTokenOptions options;
     options.max_bytes = lines * NextTokenCounts::line_bytes;
     options.key = choices_.below(8);
     if (choices_.chance(10)) options.vocabulary = static_cast<std::uint32_t>(choices_.below(30));
     NextTokenCounts table = *NextTokenCounts::make(options);
-    for (std::size_t texts = choices_.below(4); texts > 0; --texts) table.add(source.next(choices_.below(300)));
+    for (std::size_t texts = choices_.below(4); texts > 0; --texts) table.add(source_.next(choices_.below(300)));
     return table;
   }
   /// Counts a part of this sequence, or other text.
-  void count(NextTokenCounts& table, TokenSpan context, TextSource& source) {
+  void count(NextTokenCounts& table, TokenSpan context) {
     if (table.lines() == 0 || choices_.chance(40)) return;
     const std::size_t begin = choices_.below(context.size() + 1);
     table.add(context.subspan(begin, choices_.below(context.size() - begin + 1)));
     if (choices_.chance(30)) table.add(context, choices_.below(context.size() + 1));
-    if (choices_.chance(30)) table.add(source.next(piece()));
-    if (choices_.chance(5) && table.lines() < 100) {
-      const TokenSpan said = context.last(std::min<std::size_t>(context.size(), 8));
-      FalseCounts(choices_, {said.begin(), said.end()})
-          .add_to(table, static_cast<FalseCounts::Kind>(choices_.below(FalseCounts::kinds)));
-    }
+    if (choices_.chance(30)) table.add(source_.next(piece()));
+    if (choices_.chance(5) && !context.empty())  // text that was never said
+      for (std::size_t i = choices_.below(200); i > 0; --i) {
+        const Token last = context[choices_.below(context.size())];
+        table.add(last, static_cast<Token>(choices_.below(50)));
+      }
     if (choices_.chance(2)) table.clear();
   }
   /// Returns a table of any size with rows of earlier sequences.
-  RankedRows carried_rows(TextSource& source) {
+  RankedRows carried_rows() {
     RankedRowsOptions options;
     options.max_bytes = 64 * (choices_.chance(50) ? choices_.between(1, 20) : choices_.between(100, 4000));
     options.key = choices_.below(8);
     RankedRows made = *RankedRows::make(options);
-    const std::vector<Token> said = source.next(choices_.below(200));
+    const std::vector<Token> said = source_.next(choices_.below(200));
     for (std::size_t i = 2; i < said.size(); ++i) {
       if (choices_.chance(30)) continue;
       const Ranking ranking(random_ranking(choices_, TokenSpan(said).subspan(i - 2)));
@@ -438,7 +340,7 @@ class NgramWorld {
     return made;
   }
   void show_prompt_rows(Sequence& sequence) {
-    const std::vector<Token> said(sequence.first.context().begin(), sequence.first.context().end());
+    const std::vector<Token> said(sequence.context().begin(), sequence.context().end());
     for (std::size_t i = choices_.below(20); i > 0; --i) {
       const TokenSpan context = TokenSpan(said).first(choices_.below(said.size() + 1));
       const std::vector<Token> ranking = random_ranking(choices_, said);
@@ -462,18 +364,15 @@ class NgramWorld {
   std::string round(Sequence& sequence) {
     for (std::size_t again = choices_.chance(15) ? 2 : 1; again > 0; --again) {
       const DraftBudget asked = budget();
-      const std::size_t capacity = choices_.chance(10) ? choices_.below(8) : 128;
-      last_ = draft_of(sequence.first, asked, capacity);
-      if (std::string fault = fault_of(last_, asked, asked.min_path_probability); !fault.empty())
-        return fault + ' ' + describe(last_);
-      if (const auto other = draft_of(sequence.second, asked, capacity); !same_nodes(other, last_))
-        return "the second index drafts " + describe(other) + " where the first drafts " + describe(last_);
-      if (std::string fault = look(sequence.first.index().tokens()); !fault.empty()) return fault;
-      coverage_.past_end += last_.size() > sequence.first.context().size() ? 1 : 0;
+      const Drafted drafted = sequence.propose(asked, choices_.chance(10) ? choices_.below(8) : 128);
+      last_ = drafted.nodes;
+      if (drafted.malformed) return "a malformed draft " + describe(last_);
+      if (std::string fault = look(sequence.index().tokens()); !fault.empty()) return fault;
+      coverage_.past_end += last_.size() > sequence.context().size() ? 1 : 0;
     }
     if (choices_.chance(70)) {
       RandomOutcome outcome(choices_, last_);
-      const TokenSpan said = sequence.first.context();
+      const TokenSpan said = sequence.context();
       if (shows_rows_ && choices_.chance(80))
         outcome.show_rows(choices_, said.last(std::min<std::size_t>(said.size(), 30)));
       said_ = outcome.committed();
@@ -516,63 +415,71 @@ class NgramWorld {
         return true;
     return false;
   }
-  /// Checks what both drafters have learned, and notes it.
+  /// Checks what the drafter has learned, and notes it.
   std::string learned(const Sequence& sequence) {
-    const NgramDrafter<First>& drafter = sequence.first.strategy();
-    if (sequence.second.calibration() != drafter.calibration()) return "other lessons over the second index";
-    if (sequence.second.strategy().top_k_wanted() != drafter.top_k_wanted()) return "other rows wanted";
-    coverage_.unwanted += drafter.top_k_wanted() == 0 ? 1 : 0;
+    const NgramDrafter<Index>& drafter = sequence.strategy();
     if (drafter.rows().size_bytes() > drafter.options().row_bytes) return "more rows than their memory";
     for (const RankedRows::Row& row : drafter.rows())
       for (const Token token : row.ranking.tokens)
         if (token < 0 && token != Ranking::none) return "a negative token was kept";
     note(drafter.top_k_wanted());
+    note(sequence.evidence());
     note(drafter.calibration().lessons);
     note(drafter.calibration().recent);
     reprise::detail::for_each_bias([&](auto bias) { note(static_cast<std::uint32_t>(bias)); }, drafter.calibration());
     digests_.push_back(static_cast<std::uint16_t>(digest_));
     return {};
   }
-  /// Returns true if copies of the drafters, which read more text and truncate it, draft what the drafters draft.
-  bool leaves_no_trace(const Sequence& sequence, TextSource& source) {
+  /// Returns true if a copy of the drafter, which reads more text and truncates it, drafts what the drafter drafts.
+  bool leaves_no_trace(const Sequence& sequence) {
     Sequence before = sequence;
     Sequence after = sequence;
     const Origin origin = choices_.chance(70) ? Origin::output : Origin::prompt;
-    after.observe(source.next(piece()), origin);
-    after.truncate(sequence.first.context().size());
+    after.observe(source_.next(piece()), origin);
+    after.truncate(sequence.context().size());
     const DraftBudget asked = budget();
-    return same_nodes(draft_of(before.first, asked), draft_of(after.first, asked)) &&
-           same_nodes(draft_of(before.second, asked), draft_of(after.second, asked));
+    return same_nodes(draft_of(before, asked), draft_of(after, asked));
   }
   void note(std::uint64_t value) { digest_ = mix(digest_ ^ value); }
 
   Choices& choices_;
+  NgramCoverage& coverage_;
+  EndlessText source_;
   std::vector<DraftNode> last_;
   std::vector<Token> said_;  // committed by the last outcome
   bool shows_rows_ = false;
   bool own_text_only_ = true;
   std::uint64_t digest_ = 1;
   std::vector<std::uint16_t> digests_;
-  NgramCoverage coverage_;
 };
 
 /// What one random world has shown.
 struct NgramRun {
   std::string fault;  ///< the first one, or empty
-  NgramCoverage coverage;
   std::vector<std::uint16_t> digests;
 };
 
-/// Runs one random world: the body of the property test and of the fuzz target.
+/// Runs one random world over two indexes of the same abilities, which must lead to the same drafts and lessons: the
+/// body of the property test and of the fuzz target.
+template <LookupIndex First, LookupIndex Second>
+NgramRun run_ngram_world_over(Choices& choices, NgramCoverage& coverage) {
+  static_assert(NgramIndex<First> == NgramIndex<Second>);
+  Choices same_choices = choices;
+  NgramCoverage same_coverage;
+  NgramWorld<First> first(choices, coverage);
+  NgramWorld<Second> second(same_choices, same_coverage);
+  NgramRun run{first.run(), first.digests()};
+  if (run.fault.empty()) run.fault = second.run();
+  if (run.fault.empty() && second.digests() != run.digests) run.fault = "other drafts or lessons over the second index";
+  return run;
+}
+inline NgramRun run_ngram_world(Choices& choices, NgramCoverage& coverage) {
+  if (choices.chance(30)) return run_ngram_world_over<SuffixArrayIndex, PlainNaiveIndex>(choices, coverage);
+  return run_ngram_world_over<RollingHashIndex, NaiveIndex>(choices, coverage);
+}
 inline NgramRun run_ngram_world(Choices& choices) {
-  const auto run = [&](auto world) {
-    NgramRun result{world.run(), {}, {}};
-    result.coverage = world.coverage();
-    result.digests = world.digests();
-    return result;
-  };
-  if (choices.chance(30)) return run(NgramWorld<SuffixArrayIndex, PlainNaiveIndex>(choices));
-  return run(NgramWorld<RollingHashIndex, NaiveIndex>(choices));
+  NgramCoverage coverage;
+  return run_ngram_world(choices, coverage);
 }
 
 }  // namespace reprise::testing
