@@ -30,11 +30,6 @@ Tokens drafted(Follower<Speculator>& follower, const Tokens& ids, std::size_t mo
   return draft ? Tokens(draft->begin(), draft->end()) : Tokens();
 }
 
-Tokens drafted_anew(const Tokens& ids, std::size_t most = 16) {
-  auto follower = told();
-  return drafted(follower, ids, most);
-}
-
 // Text in which the next tokens are clear: 1 2 ... 9 again and again.
 Tokens counting(std::size_t size) {
   Tokens tokens(size);
@@ -115,16 +110,6 @@ TEST(Follower, ACallThatIsRepeatedWithoutEndLosesNoMoreThanTheBudget) {
   EXPECT_GT(follower.session().control().loss_budget().debt(), LossBudget::burst / 2);
   EXPECT_FALSE(drafted(follower, counting(31)).empty()) << "tokens show that those passes did not run";
   EXPECT_LT(follower.session().control().loss_budget().debt(), LossBudget::burst / 10);
-}
-
-TEST(Follower, InTheSameConversationReplacedTextStaysEvidence) {
-  auto follower = told();
-  const Tokens ids = counting(40);
-  static_cast<void>(drafted(follower, ids, 16, {}, 7));
-  const Tokens edited = {50, 51, 1, 2, 3};
-  EXPECT_EQ(drafted(follower, edited, 3, {}, 7), (Tokens{4, 5, 6}));
-  EXPECT_EQ(drafted(follower, edited, 3, {}, 8), drafted_anew(edited, 3))
-      << "another conversation begins without evidence";
 }
 
 TEST(Follower, TheNextRequestHasTheStrategyAndTheCalibrationThatWereGivenForIt) {

@@ -77,30 +77,32 @@ struct SessionTest : ::testing::Test {
 };
 
 // ------------------------------------------------------------------------------------------------ begin
-TEST_F(SessionTest, RefusesAnEmptyContext) { EXPECT_EQ(code_of(session.begin({})), ErrorCode::empty_context); }
 TEST_F(SessionTest, RefusesEnginesThatCannotRollBack) {
   EXPECT_EQ(code_of(session.begin(prompt, {.rollback = Rollback::none})), ErrorCode::invalid_argument);
   for (const Rollback rollback : {Rollback::trim, Rollback::snapshot, Rollback::per_row})
     EXPECT_TRUE(session.begin(prompt, {.rollback = rollback}));
   EXPECT_EQ(code_of(session.begin(prompt, {.max_rows = 0})), ErrorCode::invalid_argument);
 }
-TEST_F(SessionTest, RefusesAPromptLongerThanTheContext) {
+
+TEST_F(SessionTest, RefusesWhatDoesNotFit) {
+  EXPECT_EQ(code_of(session.begin({})), ErrorCode::empty_context);
   const auto refused = session.begin(prompt, {.max_context = 2});
   EXPECT_EQ(code_of(refused), ErrorCode::context_too_long);
   EXPECT_EQ(refused.error().value, 3U);
   EXPECT_EQ(refused.error().limit, 2U);
-}
-TEST_F(SessionTest, RefusesACacheThatHoldsTheAnchor) {
-  EXPECT_EQ(code_of(session.begin(prompt, {}, 3)), ErrorCode::cached_out_of_range);
-}
-TEST_F(SessionTest, RefusesMorePendingTokensThanAPassHasRows) {
+  EXPECT_EQ(code_of(session.begin(prompt, {}, 3)), ErrorCode::cached_out_of_range) << "the cache holds the anchor";
   EXPECT_EQ(code_of(session.begin(prompt, {.max_rows = 2}, 0)), ErrorCode::too_many_pending);
+  begin({.max_context = 4});
+  EXPECT_EQ(code_of(session.append(std::array<Token, 2>{1, 2})), ErrorCode::context_too_long);
+  EXPECT_EQ(code_of(session.append(std::array<Token, 1>{1}, Origin::prompt, 4)), ErrorCode::cached_out_of_range);
+  EXPECT_THAT(session.context(), ElementsAreArray(prompt));
 }
 
 // ----------------------------------------------------------------------------------- the order of calls
 TEST_F(SessionTest, AnswersEveryCallBeforeBeginWithAValue) {
   EXPECT_TRUE(session.propose(limits).empty());
   EXPECT_EQ(code_of(session.plan()), ErrorCode::not_begun);
+  EXPECT_EQ(code_of(session.offer()), ErrorCode::not_begun);
   EXPECT_EQ(code_of(session.append(prompt)), ErrorCode::not_begun);
   EXPECT_EQ(code_of(session.truncate(1)), ErrorCode::not_begun);
   EXPECT_EQ(code_of(session.set_cached(0)), ErrorCode::not_begun);
@@ -112,6 +114,7 @@ TEST_F(SessionTest, AnswersEveryCallBeforeBeginWithAValue) {
 }
 TEST_F(SessionTest, PlansOnlyAfterAProposal) {
   begin();
+  EXPECT_EQ(code_of(session.offer()), ErrorCode::not_proposed);
   EXPECT_EQ(code_of(session.plan()), ErrorCode::not_proposed);
   round({5});
   EXPECT_EQ(code_of(session.plan()), ErrorCode::not_proposed);
@@ -170,21 +173,6 @@ TEST_F(SessionTest, TellsControlThatAPlannedPassWillNotRun) {
   EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.begin(prompt)); }));
   EXPECT_TRUE(cancels([&](const Pass&) { planned.finish(); }));
 }
-TEST_F(SessionTest, IsAsBeforeARoundThatIsCancelled) {
-  begin();
-  for (int i = 0; i < 2; ++i) {
-    const auto pass = next_pass();
-    EXPECT_THAT(pass->batch, ElementsAre(lowest, 1, 2, 3, 4));
-    if (i == 1) {
-      ASSERT_TRUE(session.resolve(pass->ticket, std::array<Token, 2>{1, 9}));
-    }
-    ASSERT_TRUE(session.cancel(pass->ticket));
-    EXPECT_EQ(session.statistics(), Statistics{});
-    EXPECT_THAT(session.context(), ElementsAreArray(prompt));
-  }
-  round({1, 9});
-  EXPECT_THAT(session.output(), ElementsAre(1, 9));
-}
 
 TEST_F(SessionTest, DecidesTheSameFromLazyPicksSpansAndAnAcceptedPath) {
   const std::vector<Token> picks = {1, 2, 3, 8};
@@ -208,18 +196,22 @@ TEST_F(SessionTest, DecidesTheSameFromLazyPicksSpansAndAnAcceptedPath) {
   }
 }
 
-// ------------------------------------------------------------------------------- turns, forks and losses
-TEST_F(SessionTest, BeginsANewOutputBehindAppendedTokens) {
+TEST_F(SessionTest, RefusesAPathThatIsNotOfThePass) {
   begin();
-  round({1, 2, 9});
-  const std::array<Token, 2> turn = {30, 31};
-  ASSERT_TRUE(session.append(turn));
-  EXPECT_TRUE(session.output().empty());
-  EXPECT_EQ(session.statistics(), Statistics{});
-  EXPECT_EQ(session.cached(), 7U);
-  round({5});
-  EXPECT_THAT(session.output(), ElementsAre(5));
+  const auto old = next_pass();
+  const auto pass = session.plan(1);
+  ASSERT_TRUE(old && pass);
+  const std::vector<std::size_t> rows = {0, 1};
+  const std::vector<std::size_t> beyond = {0, 5};
+  const std::vector<Token> tokens = {1, 7};
+  EXPECT_EQ(code_of(session.resolve(old->ticket, Accepted{rows, tokens})), ErrorCode::bad_ticket);
+  EXPECT_EQ(code_of(session.resolve(pass->ticket, Accepted{beyond, tokens})), ErrorCode::bad_picks);
+  EXPECT_EQ(code_of(session.resolve(pass->ticket, TokenSpan())), ErrorCode::bad_picks) << "no picks";
+  ASSERT_TRUE(session.resolve(pass->ticket, Accepted{rows, tokens})) << "the pass is still open";
+  EXPECT_EQ(code_of(session.resolve(pass->ticket, Accepted{rows, tokens})), ErrorCode::bad_ticket) << "once";
 }
+
+// ------------------------------------------------------------------------------- turns, forks and losses
 TEST_F(SessionTest, AppendsAPartOfItsOwnContext) {
   begin();
   round({1, 2, 9});
@@ -233,12 +225,8 @@ TEST_F(SessionTest, AppendsAPartOfItsOwnContext) {
     round({7, 8});
     expected.insert(expected.end(), {7});
   }
-}
-TEST_F(SessionTest, RefusesATurnThatDoesNotFit) {
-  begin({.max_context = 4});
-  EXPECT_EQ(code_of(session.append(std::array<Token, 2>{1, 2})), ErrorCode::context_too_long);
-  EXPECT_EQ(code_of(session.append(std::array<Token, 1>{1}, Origin::prompt, 4)), ErrorCode::cached_out_of_range);
-  EXPECT_THAT(session.context(), ElementsAreArray(prompt));
+  ASSERT_TRUE(session.begin(session.context().subspan(4999)));
+  EXPECT_THAT(session.context(), ElementsAreArray(TokenSpan(expected).subspan(4999)));
 }
 TEST_F(SessionTest, CutsTokensAndTheirStatisticsTogether) {
   limits.eos = {9};
@@ -287,18 +275,6 @@ TEST_F(SessionTest, EndsOnBehalfOfTheCallerUntilTheNextTurn) {
   ASSERT_TRUE(session.append(prompt));
   EXPECT_FALSE(session.finished());
 }
-TEST_F(SessionTest, HoldsBackWhatAStopSequenceMayTakeBack) {
-  limits.stop_sequences = {{5, 6, 7}};
-  begin();
-  round({4});
-  round({5});
-  EXPECT_THAT(session.settled_output(limits), ElementsAre(4));
-  round({6});
-  EXPECT_THAT(session.settled_output(limits), ElementsAre(4));
-  EXPECT_THAT(session.output(), ElementsAre(4, 5, 6));
-  round({8});
-  EXPECT_THAT(session.settled_output(limits), ElementsAre(4, 5, 6, 8));
-}
 TEST_F(SessionTest, HandsOutSettledTokensOnce) {
   limits.stop_sequences = {{5, 6, 7}};
   begin();
@@ -315,14 +291,6 @@ TEST_F(SessionTest, HandsOutSettledTokensOnce) {
   ASSERT_TRUE(session.append(prompt));
   EXPECT_EQ(session.taken(), 0U);
 }
-TEST_F(SessionTest, GivesAnOpenRoundUpWhenItReserves) {
-  begin();
-  const auto pass = next_pass();
-  ASSERT_TRUE(session.reserve(100'000));
-  EXPECT_EQ(code_of(session.resolve(pass->ticket, std::array<Token, 1>{1})), ErrorCode::bad_ticket);
-  round({1, 9});
-  EXPECT_THAT(session.output(), ElementsAre(1, 9));
-}
 TEST_F(SessionTest, GoesOnAfterItReservedMoreThanThereIs) {
   begin();
   EXPECT_EQ(code_of(session.reserve(unlimited)), ErrorCode::out_of_memory);
@@ -335,12 +303,6 @@ TEST_F(SessionTest, CountsAReasonThatIsNoCutAsTheBudget) {
   const auto pass = session.plan(1, static_cast<Cut>(cut_count));
   ASSERT_TRUE(pass && session.resolve(pass->ticket, std::array<Token, 1>{9}) && session.commit(pass->ticket));
   EXPECT_EQ(session.statistics().count(Cut::budget), 1U);
-}
-TEST_F(SessionTest, BeginsAgainFromItsOwnContext) {
-  begin();
-  round({1, 9});
-  ASSERT_TRUE(session.begin(session.context().subspan(1)));
-  EXPECT_THAT(session.context(), ElementsAre(prompt[1], prompt[2], 1, 9));
 }
 TEST_F(SessionTest, SendsNoDraftWhenALimitIsLoweredWithinTheRound) {
   begin({.max_context = 20});

@@ -91,12 +91,6 @@ TEST_F(Checkpoints, KeepAPassOfWhichAllIsAccepted) {
   EXPECT_THAT(session.pending(), ElementsAre(6));
   EXPECT_FALSE(session.control().report.replayed);
 }
-TEST_F(Checkpoints, SettleWithAPassWithoutDraft) {
-  round(session, limits, chain({9}), {4});
-  EXPECT_EQ(session.pending().size(), 2U);
-  EXPECT_FALSE(round(session, limits, {}, {5}).restore);
-  EXPECT_THAT(session.pending(), ElementsAre(5));
-}
 TEST_F(Checkpoints, TellControlThatRowsAreRunAgain) {
   session.strategy().nodes = chain({4});
   session.propose(limits);
@@ -122,24 +116,6 @@ TEST(SessionCheckpoints, GoWithoutADraftWhereTooMuchIsToBeRunAgain) {
   EXPECT_EQ(session.pending().size(), 1U);
   round(session, limits, chain({5}), {5, 6});
   EXPECT_EQ(session.statistics().count(Cut::rollback), 1U);
-}
-TEST(SessionCheckpoints, AreTakenForPassesThatAPredicateMayRefuse) {
-  ScriptedOptions options;
-  options.vocabulary = 5;
-  options.capabilities = restoring();
-  options.may_stop_before = true;
-  Watched session(Listening{}, 8);
-  ScriptedVerifier engine(options, std::vector<Token>{1, 2});
-  Limits limits;
-  limits.max_tokens = 20;
-  const auto third = [](TokenSpan output, Token) {
-    return output.size() == 3 ? StopDecision::stop_before : StopDecision::proceed;
-  };
-  const auto generation = generate(session, engine, std::vector<Token>{1, 2}, limits, IgnoreTokens(), third);
-  ASSERT_TRUE(generation);
-  EXPECT_EQ(generation->tokens.size(), 3U);
-  EXPECT_EQ(engine.counters().restores, 1U);
-  EXPECT_THAT(engine.violations(), IsEmpty());
 }
 TEST(SessionCheckpoints, AreRefusedWithoutTheFunctionsForThem) {
   struct Bare {
@@ -194,12 +170,6 @@ TEST(SessionOffer, MakesTheTicketVoidBecauseItWritesTheRowsAnew) {
   const auto decision = session.resolve(again->ticket, std::vector<Token>{4, 5, 9});
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->tokens.size(), 2U);
-}
-TEST(SessionOffer, IsRefusedOutOfTurn) {
-  Watched session(Listening{}, 8);
-  EXPECT_EQ(session.offer().error().code, ErrorCode::not_begun);
-  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
-  EXPECT_EQ(session.offer().error().code, ErrorCode::not_proposed);
 }
 
 TEST(SessionReveal, TellsTheStrategyBehindWhichNodeACandidateStands) {
@@ -289,12 +259,6 @@ TEST(SessionPromptRows, AreNotPassedToAStrategyThatHasThrown) {
   ASSERT_TRUE(session.begin(std::vector<Token>{1, 2}));
   EXPECT_TRUE(session.report_prompt_row(0, std::vector<Token>{5}));
   EXPECT_EQ(session.strategy().rows.size(), 1U);
-}
-TEST(SessionPromptRows, HaveNoEffectOnOtherStrategies) {
-  Watched session(Listening{}, 8);
-  ASSERT_TRUE(session.begin(std::vector<Token>{1, 2}));
-  EXPECT_TRUE(session.report_prompt_row(0, std::vector<Token>{5}));
-  EXPECT_EQ(session.report_prompt_row(2, {}).error().code, ErrorCode::size_out_of_range);
 }
 
 TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {

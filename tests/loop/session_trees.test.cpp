@@ -188,16 +188,8 @@ TEST_F(TreeSession, DoesNotAskAStrategyThatDidNotHearBecauseControlThrew) {
   EXPECT_THAT(session.output(), ElementsAre(9));
   session.control().throw_in_learn = false;
   EXPECT_EQ(pass().drafted, 0U);
-}
-TEST_F(TreeSession, TellsControlAlsoWhenTheStrategyIsNotAskedAnyMore) {
-  begin();
-  session.control().throw_in_learn = true;
-  const Pass planned = pass();
-  ASSERT_TRUE(session.resolve(planned.ticket, std::array<Token, 1>{9}));
-  EXPECT_THROW(static_cast<void>(session.commit(planned.ticket)), std::runtime_error);
-  session.control().throw_in_learn = false;
   cut();
-  EXPECT_EQ(session.control().cut, Cut::strategy_threw);
+  EXPECT_EQ(session.control().cut, Cut::strategy_threw) << "control is told all the same";
 }
 TEST_F(TreeSession, ForksItsControl) {
   begin();
@@ -224,6 +216,12 @@ TEST_F(TreeSession, PadsATreeWithChildrenOfTheAnchor) {
   EXPECT_TRUE(session.control().room.padded);
   EXPECT_THAT(planned.batch, ElementsAre(20, 1, 2, -1));
   EXPECT_THAT(planned.parents, ElementsAre(-1, -1, -1));
+  EXPECT_THAT(planned.depths, ElementsAre(1, 1, 1));
+  EXPECT_THAT(planned.nodes, ElementsAre(0, 1, 6));
+  EXPECT_EQ(planned.drafted, 3U);
+  EXPECT_EQ(planned.padding, 1U);
+  EXPECT_EQ(planned.shape.rows, 4U);
+  EXPECT_EQ(planned.shape.context, 2U);
   ASSERT_TRUE(session.resolve(planned.ticket, std::array<Token, 4>{-1, 0, 0, 9}));
   ASSERT_TRUE(session.commit(planned.ticket));
   EXPECT_THAT(session.output(), ElementsAre(-1, 9)) << "a pad row that is picked is committed like any other";
@@ -264,12 +262,6 @@ TEST_F(TreeSession, PadsNoFurtherThanEngineAndLimitsAllow) {
   limits = {};
   session.propose(limits);
   EXPECT_EQ(session.plan(3)->drafted, 2U) << "plan() bounds pad rows too";
-}
-TEST_F(TreeSession, NeverPadsOfItsOwnAccord) {
-  Session all{Listening{{tree}}};
-  ASSERT_TRUE(all.begin(prompt, {.allowed_widths = {4, 32}, .pad_token = -1, .max_leaves = 8}));
-  all.propose(limits);
-  EXPECT_EQ(all.plan()->drafted, 3U);
 }
 TEST_F(TreeSession, RefusesDraftsThatNoMemoryHolds) {
   Session<NoDrafter> huge{NoDrafter{}, unlimited - 1};

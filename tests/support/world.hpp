@@ -255,7 +255,7 @@ class World : WorldSettings {
   /// Disturbances between rounds that must not change the turn.
   void disturb(Session& session, Engine& engine) {
     const std::size_t size = session.context().size();
-    switch (choices_.below(4)) {
+    switch (choices_.below(5)) {
       case 0: {
         auto other = session.fork();
         if (!other) return breach(Property::calls, "fork() refused");
@@ -282,6 +282,10 @@ class World : WorldSettings {
         if (to < size) engine.truncate(session.cached(), to - 1);
         break;
       }
+      case 3:
+        limits_.draft = {.max_nodes = choices_.below(13),
+                         .max_depth = choices_.chance(50) ? choices_.below(5) : unlimited};
+        break;
       default:
         if (session.commit(Ticket{12345}) || session.cancel(Ticket{12345}) || session.plan() || session.begin({}))
           breach(Property::calls, "a wrong call was taken");
