@@ -44,7 +44,6 @@ reprise_add_layer_tests(
   index
   bounded_work
   growth
-  growth_steps
   lookup_index
   next_token_counts
   ngram_table

@@ -59,32 +59,6 @@ TYPED_TEST(AnyIndex, WorksWithItsDefaults) {
   EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
 }
 
-TYPED_TEST(AnyIndex, AnswersTheEndAndTheLengthOfTheWholeAgreement) {
-  const auto index = TestFixture::of({9, 1, 2, 3, 8, 1, 2, 3});
-  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 16}), ElementsAre(Match{4, 3}));
-  EXPECT_THAT(matches(index, {.shortest = 3, .longest = 16}), ElementsAre(Match{4, 3}));
-}
-
-TYPED_TEST(AnyIndex, MeasuresAgreementUpToTheLongestOnly) {
-  const auto index = TestFixture::of({9, 1, 2, 3, 8, 1, 2, 3});
-  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 2}), ElementsAre(Match{4, 2}));
-  EXPECT_THAT(matches(index, {.shortest = 2, .longest = 0}), ElementsAre(Match{4, 2}));
-}
-
-TYPED_TEST(AnyIndex, ListsTheMostRecentFirst) {
-  const auto index = TestFixture::of({1, 9, 1, 8, 1, 7, 1});
-  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 1}), ElementsAre(Match{5, 1}, Match{3, 1}, Match{1, 1}));
-  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 1, .candidates = 2}), ElementsAre(Match{5, 1}, Match{3, 1}));
-}
-
-TYPED_TEST(AnyIndex, ListsTheEarliestFirst) {
-  const auto index = TestFixture::of({1, 9, 1, 8, 1, 7, 1});
-  MatchLimits limits{.shortest = 1, .longest = 1, .candidates = 16, .order = MatchLimits::Order::earliest};
-  EXPECT_THAT(matches(index, limits), ElementsAre(Match{1, 1}, Match{3, 1}, Match{5, 1}));
-  limits.candidates = 2;
-  EXPECT_THAT(matches(index, limits), ElementsAre(Match{1, 1}, Match{3, 1}));
-}
-
 TYPED_TEST(AnyIndex, WritesNoMoreThanThereIsRoomFor) {
   const auto index = TestFixture::of({1, 1, 1, 1});
   std::vector<Match> out(3, Match{77, 77});
@@ -239,15 +213,6 @@ TYPED_TEST(LatestOccurrence, IsNoneInAnEmptyIndexOrOfNothing) {
   const auto index = index_of<TypeParam>({.orders = {1, 2}}, {1});
   EXPECT_EQ(latest(index, {}), 0u);
   EXPECT_EQ(latest(index, {1, 1}), 0u) << "longer than the context";
-}
-
-TYPED_TEST(LatestOccurrence, IsFoundWhateverTheTokens) {
-  const auto index = index_of<TypeParam>({.orders = {1, 2, 32}}, {0, greatest, -1, 0, smallest, -1});
-  EXPECT_EQ(latest(index, {0}), 4u);
-  EXPECT_EQ(latest(index, {0, greatest}), 2u);
-  EXPECT_EQ(latest(index, {-1}), 0u) << "a placeholder equals no other token";
-  EXPECT_EQ(latest(index, {smallest}), 0u);
-  EXPECT_EQ(latest(index, std::vector<Token>(32, -1)), 0u);
 }
 
 TYPED_TEST(LatestOccurrence, IsNoneOrRightForOrdersThatAreNotIndexed) {

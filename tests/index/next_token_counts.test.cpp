@@ -90,13 +90,6 @@ TEST(NextTokenCounts, GoOnWhereTheyWere) {
   EXPECT_EQ(table.next(tokens[0]).total(), 0U);
 }
 
-TEST(NextTokenCountsNextTokens, ListTokensInTheGivenOrder) {
-  const Listed words = {{6, 4}, {0, 3}, {5, 3}, {0x7ffffffe, 3}};
-  const NextTokenCounts::NextTokens next(words, 10);
-  EXPECT_EQ(listed(next), words);
-  EXPECT_EQ(next.total(), 23U);
-}
-
 /// Readers need not sort: lines are sorted after every change.
 TEST(NextTokenCounts, KeepTheirLinesSorted) {
   testing::SplitMix random(7);

@@ -44,19 +44,6 @@ TEST(RollingHashIndex, FindsTheEarliestOnlyWhenMadeForIt) {
   EXPECT_THAT(matches(index, {.order = MatchLimits::Order::earliest}), IsEmpty());
 }
 
-TEST(RollingHashIndex, DoesNotAllocateWithinAReservation) {
-  for (const Stream kind : {Stream::all_distinct, Stream::zipf, Stream::period_1}) {
-    RollingHashIndex index(IndexOptions{.earliest = true});
-    ASSERT_TRUE(index.reserve(5000));
-    const std::size_t bytes = index.memory_bytes();
-    const std::vector<Token> tokens = make_stream(kind, 5000, 1);
-    for (const Token token : tokens) index.append({&token, 1});
-    index.truncate(100);
-    index.append(std::span(tokens).subspan(100));
-    EXPECT_EQ(index.memory_bytes(), bytes) << name(kind);
-  }
-}
-
 TEST(RollingHashIndex, TakesAtMostFortyBytesATokenOnTextThatRepeats) {
   const std::vector<Token> tokens = make_stream(Stream::trace_like, 200000, 1, 50000);
   RollingHashIndex at_once;

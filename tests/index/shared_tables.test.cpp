@@ -111,16 +111,6 @@ TYPED_TEST(SharedTable, WithoutLinesKeepsNothing) {
   EXPECT_TRUE(none.copy());
 }
 
-TYPED_TEST(SharedTable, MergedWithAnEmptyOneDoesNotChange) {
-  auto table = table_of<TypeParam>(16, 100);
-  auto empty = table_of<TypeParam>(16);
-  const auto before = table.copy().value();
-  ASSERT_TRUE(table.merge(empty));
-  EXPECT_TRUE(TypeParam::same(table, before));
-  ASSERT_TRUE(empty.merge(table));
-  EXPECT_TRUE(TypeParam::same(empty, before));
-}
-
 TYPED_TEST(SharedTable, IsMergedOnlyWithOneOfItsKeyAndSize) {
   auto table = table_of<TypeParam>(2, 1, 1);
   const auto before = table.copy().value();
