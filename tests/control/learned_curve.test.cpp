@@ -102,16 +102,6 @@ TEST(LearnedCurve, FollowsItWithFewPlainPassesToo) {
   EXPECT_NEAR(cost(curve, 9), 1.4, 0.35) << "the time has doubled, and few plain passes were timed";
 }
 
-TEST(LearnedCurve, IsNotImpressedByASlowPass) {
-  LearnedCurve curve;
-  for (int i = 0; i < 10; ++i) curve.learn(1, true, exactly(1));
-  for (int i = 0; i < 10; ++i) curve.learn(5, false, exactly(1.2));
-  const double before = cost(curve, 5);
-  curve.learn(5, false, exactly(120));
-  curve.learn(1, true, exactly(100));
-  EXPECT_NEAR(cost(curve, 5), before, 0.15);
-}
-
 TEST(LearnedCurve, BelievesALargeCostWhenItComesTwice) {
   LearnedCurve curve;
   for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
@@ -127,20 +117,6 @@ TEST(LearnedCurve, BelievesNoCostFarAboveThatOfTheRowsOneByOne) {
   for (const std::size_t rows : {2U, 9U, 33U})
     for (int i = 0; i < 9; ++i) curve.learn(rows, false, exactly(1000));
   for (const std::size_t rows : {2U, 9U, 33U}) EXPECT_LE(cost(curve, rows), 1.5 * static_cast<double>(rows)) << rows;
-}
-
-TEST(LearnedCurve, HearsOfAnEngineThatHasChanged) {
-  testing::Random random(4);
-  LearnedCurve curve;
-  for (int i = 0; i < 2000; ++i) {
-    const std::size_t rows = 1 + random.below(10);
-    curve.learn(rows, rows == 1, noisy_time(rows == 1 ? 1 : 1.1, random));
-  }
-  for (int i = 0; i < 2000; ++i) {
-    const std::size_t rows = 1 + random.below(10);
-    curve.learn(rows, rows == 1, noisy_time(rows == 1 ? 1 : 2.5, random));
-  }
-  for (std::size_t rows = 2; rows <= 10; ++rows) EXPECT_NEAR(cost(curve, rows), 2.5, 0.3) << rows;
 }
 
 /// The lowest plausible cost of `rows` rows.
@@ -217,46 +193,12 @@ TEST(LearnedCurve, TriesEveryRowCountInTurn) {
   }
 }
 
-TEST(LearnedCurve, LearnsCostsThatFall) {
-  // llama.cpp changes its kernel at four rows; see bench/profiles.
-  constexpr std::array<double, 6> costs = {1, 1.66, 2.24, 1.92, 2.49, 3.02};
-  LearnedCurve curve;
-  testing::Random random(6);
-  for (int i = 0; i < 3000; ++i) {
-    const std::size_t rows = 1 + random.below(6);
-    curve.learn(rows, rows == 1, noisy_time(costs[rows - 1], random));
-  }
-  for (std::size_t rows = 2; rows <= 6; ++rows) EXPECT_NEAR(cost(curve, rows) / costs[rows - 1], 1, 0.04) << rows;
-  EXPECT_LT(cost(curve, 4), 0.95 * cost(curve, 3));
-}
-
 TEST(LearnedCurve, DoesNotTakeTheStepToTheSecondRowForASlope) {
   LearnedCurve curve;
   for (int i = 0; i < 10; ++i) curve.learn(1, true, exactly(1));
   for (int i = 0; i < 10; ++i) curve.learn(2, false, exactly(2));
   EXPECT_NEAR(cost(curve, 2), 2, 0.01);
   EXPECT_NEAR(cost(curve, 10), 2.12, 0.02) << "2 + 8 x 0.015";
-}
-
-TEST(LearnedCurve, FindsASmallSlopeInNoise) {
-  // 10% of noise on each time, 0.5% a row: a line has only two parameters.
-  const LearnedCurve curve = after({}, 4000, {"", [](std::size_t rows) { return 1 + 0.005 * double(rows - 1); }}, 33);
-  for (std::size_t rows = 2; rows <= 33; ++rows)
-    EXPECT_NEAR(cost(curve, rows), 1 + 0.005 * static_cast<double>(rows - 1), 0.025) << rows;
-}
-
-TEST(LearnedCurve, FollowsCostsThatRiseWithTheContext) {
-  LearnedCurve curve;
-  testing::Random random(7);
-  for (std::size_t context = 0; context < 4000; ++context) {
-    const double thousands = static_cast<double>(context) / 1000;
-    const auto actual = [&](std::size_t rows) { return 1 + static_cast<double>(rows - 1) * (0.1 + 0.1 * thousands); };
-    const std::size_t rows = 1 + random.below(9);
-    curve.learn(rows, rows == 1, noisy_time((1 + thousands / 4) * actual(rows), random));
-    if (context > 500) {
-      ASSERT_NEAR(cost(curve, 8) / actual(8), 1, 0.25) << context;
-    }
-  }
 }
 
 TEST(LearnedCurve, HearsSoonOfAKernelThatHasChanged) {
