@@ -121,15 +121,6 @@ TEST(DatastoreRef, PassesEverythingOn) {
   EXPECT_EQ(text.touched, 4U);
 }
 
-TEST(StoreMatch, DiffersInItsPlaceOrItsAgreements) {
-  EXPECT_NE((StoreMatch{4, 1}), (StoreMatch{5, 1}));
-  EXPECT_NE((StoreMatch{4, 1}), (StoreMatch{4, 2}));
-}
-TEST(StoreRun, DiffersInItsSizeOrItsEnd) {
-  EXPECT_NE((StoreRun{2, 3}), (StoreRun{1, 3}));
-  EXPECT_NE((StoreRun{2, 3}), (StoreRun{2, no_place}));
-}
-
 TEST(DatastoreRef, IsWrittenInListsOfStoresOfAnyType) {
   const Text text({1, 2});
   const archetype::Store nothing;

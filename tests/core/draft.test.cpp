@@ -35,34 +35,6 @@ TEST(Draft, StartsEmpty) {
   EXPECT_TRUE(draft.view().empty());
 }
 
-TEST(Draft, RemembersThatANodeOfAnotherDraftWasMalformed) {
-  Draft draft({}, {});
-  EXPECT_FALSE(draft.malformed());
-  draft.mark_malformed();
-  EXPECT_TRUE(draft.malformed());
-}
-
-TEST(Draft, ExtendMakesAChainFromTheAnchorOn) {
-  std::array<DraftNode, 3> storage;
-  Draft draft(storage, {});
-  for (const Token token : {5, 6, 7}) EXPECT_TRUE(draft.extend({.token = token, .parent = 99}));
-  EXPECT_EQ(draft[0].parent, anchor_parent);
-  EXPECT_EQ(draft[1].parent, 0);
-  EXPECT_EQ(draft[2].parent, 1);
-}
-
-TEST(Draft, ClearEmptiesItAndSetsTheKind) {
-  std::array<DraftNode, 3> storage;
-  Draft draft(storage, {});
-  EXPECT_TRUE(draft.push({.token = 5}));
-  EXPECT_EQ(draft.view().kind(), DraftKind::ordered);
-  draft.clear(DraftKind::sampled);
-  EXPECT_TRUE(draft.empty());
-  EXPECT_EQ(draft.view().kind(), DraftKind::sampled);
-  draft.clear();
-  EXPECT_EQ(draft.view().kind(), DraftKind::ordered);
-}
-
 TEST(Draft, SaysWhyItIsEmptyUntilItIsCleared) {
   Draft draft({}, {});
   EXPECT_FALSE(draft.left_out() || draft.held_back());
@@ -94,14 +66,9 @@ TEST(Draft, RefusesImpossibleParents) {
   }
 }
 
-TEST(DraftView, IsEmptyByDefault) {
-  const DraftView view;
-  EXPECT_TRUE(view.empty());
-  EXPECT_EQ(view.begin(), view.end());
-  EXPECT_THAT(tokens_of(view.prefix(3)), IsEmpty());
-}
-
 TEST(DraftView, PrefixIsTheFirstNodesOfTheSameKind) {
+  EXPECT_TRUE(DraftView().empty());
+  EXPECT_THAT(tokens_of(DraftView().prefix(3)), IsEmpty());
   std::array<DraftNode, 3> storage = {DraftNode{.token = 1}, DraftNode{.token = 2}, DraftNode{.token = 3}};
   const DraftView view(storage, DraftKind::sampled);
   EXPECT_THAT(tokens_of(view.prefix(2)), ElementsAre(1, 2));

@@ -38,32 +38,6 @@ struct Counter {
 };
 Token count(Counter& counter, std::size_t = 0) { return counter.next++; }
 
-TEST(SamplerHistory, AdvancesByWhatIsCommitted) {
-  SamplerHistory<Counter> history(Counter{7});
-  auto picks = history.picks(2, count).value();
-  EXPECT_EQ(picks[0], 7);
-  EXPECT_EQ(picks[1], 8);
-  EXPECT_EQ(picks[2], 9);
-  EXPECT_EQ(history.drawn(), 3U);
-  EXPECT_EQ(history.sampler().next, 7) << "nothing is committed yet";
-  history.commit(2);
-  EXPECT_EQ(history.sampler().next, 9);
-  EXPECT_EQ(history.drawn(), 0U);
-  auto more = history.picks(2, count).value();
-  EXPECT_EQ(more[0], 9);
-  history.commit(1);
-  EXPECT_EQ(history.sampler().next, 10);
-}
-TEST(SamplerHistory, ForgetsAVoidPass) {
-  SamplerHistory<Counter> history(Counter{});
-  auto first = history.picks(2, count).value();
-  static_cast<void>(first[0]);
-  static_cast<void>(first[1]);
-  auto again = history.picks(2, count).value();
-  EXPECT_EQ(again[0], 0);
-  history.commit(0);
-  EXPECT_EQ(history.sampler().next, 0) << "a predicate has refused the first pick";
-}
 #if REPRISE_CONTRACTS == 0
 TEST(SamplerHistory, CommitsNothingIfFewerTokensWereDrawn) {
   SamplerHistory<Counter> history(Counter{});
@@ -95,20 +69,6 @@ TEST(SamplerHistory, IsEditedBetweenPasses) {
   EXPECT_EQ(history.drawn(), 0U);
   auto more = history.picks(2, count).value();
   EXPECT_EQ(more[0], 40);
-}
-TEST(SamplerHistory, TellsTheDrawWhichRowItFollows) {
-  SamplerHistory<Counter> history(Counter{});
-  std::vector<std::size_t> rows;
-  auto picks = history
-                   .picks(4,
-                          [&](Counter& counter, std::size_t row) {
-                            rows.push_back(row);
-                            return count(counter);
-                          })
-                   .value();
-  static_cast<void>(picks[0]);
-  static_cast<void>(picks[4]);  // the rows of a path in a tree
-  EXPECT_THAT(rows, ElementsAre(0, 4));
 }
 TEST(SamplerHistory, IsForkedByACopy) {
   SamplerHistory<Counter> history(Counter{});
