@@ -27,20 +27,6 @@ Tokens drafted(Follower& follower, const FollowedSlot& slot) {
   return {draft.begin(), draft.end()};
 }
 
-TEST(BatchFollowerAfter, NewTokensAreDraftedFromAsIfAllWerePassed) {
-  auto all = two_slots();
-  auto fresh = two_slots();
-  Tokens ids = {1, 2, 3, 4, 5, 1, 2};
-  EXPECT_EQ(drafted(all, {0, ids, 2}), drafted(fresh, {0, ids, 2}));
-  for (const Tokens& more : {Tokens{3, 4, 5}, Tokens{}, Tokens{1, 9, 4, 5}, Tokens{1}}) {
-    const std::size_t before = ids.size();
-    ids.insert(ids.end(), more.begin(), more.end());
-    EXPECT_EQ(drafted(all, {0, ids, 3}), drafted(fresh, {0, more, 3, {}, before}));
-    EXPECT_TRUE(std::ranges::equal(fresh.context(0), ids));
-  }
-  EXPECT_EQ(all.statistics(0).accepted, fresh.statistics(0).accepted);
-}
-
 TEST(BatchFollowerAfter, AWrongNumberIsRefusedAndChangesNothing) {
   auto follower = two_slots();
   const Tokens ids = {1, 2, 3, 4, 5, 1, 2};

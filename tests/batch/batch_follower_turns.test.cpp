@@ -83,7 +83,7 @@ struct Engine {
 };
 
 /// `passes_a_fork`: after this number of passes of one slot, a request goes on in two slots; 0: never.
-double tokens_a_pass(const Schedule& schedule, const BatchOptions& options, bool timed, std::size_t passes_a_fork = 0) {
+double tokens_a_pass(const Schedule& schedule, const BatchOptions& options, bool timed, std::size_t passes_a_fork) {
   constexpr std::size_t wanted = 2400;
   Engine engine(options, timed);
   Random random(1);
@@ -125,34 +125,19 @@ std::vector<Schedule> schedules() {
           {"turns of 2, repeated calls", groups(2), [](Random& random) { return random.below(3) == 0; }}};
 }
 
-TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCallIfTheCostIsKnown) {
-  BatchOptions options;
-  options.curve = CostCurve::linear(0.02);
-  const double all = tokens_a_pass({"all", [](auto...) { return true; }}, options, false);
-  EXPECT_GT(all, 8.0);
-  for (const Schedule& schedule : schedules())
-    EXPECT_GE(tokens_a_pass(schedule, options, false), 0.95 * all) << schedule.name;
-}
-
-TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCallIfTheCostIsLearned) {
-  const double all = tokens_a_pass({"all", [](auto...) { return true; }}, {}, true);
-  EXPECT_GT(all, 8.0);
-  for (const Schedule& schedule : schedules()) EXPECT_GE(tokens_a_pass(schedule, {}, true), 0.9 * all) << schedule.name;
-}
-
 // A draft that was asked for twice counts as lost if its slot then has another text. So forks cost repeated calls more.
-TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCallIfRequestsFork) {
-  BatchOptions options;
-  options.curve = CostCurve::linear(0.02);
-  for (const std::size_t passes : {20U, 70U})
+TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCall) {
+  for (const std::size_t passes_a_fork : {0U, 20U, 70U})
     for (const bool timed : {false, true}) {
-      const BatchOptions& chosen = timed ? BatchOptions() : options;
-      const double all = tokens_a_pass({"all", [](auto...) { return true; }}, chosen, timed, passes);
-      EXPECT_GT(all, 7.0);
-      for (const Schedule& schedule : schedules())
-        EXPECT_GE(tokens_a_pass(schedule, chosen, timed, passes),
-                  (timed || schedule.name.ends_with("repeated calls") ? 0.9 : 0.95) * all)
-            << schedule.name << ", a fork after " << passes << " passes" << (timed ? ", timed" : "");
+      BatchOptions options;
+      if (!timed) options.curve = CostCurve::linear(0.02);
+      const double all = tokens_a_pass({"all", [](auto...) { return true; }}, options, timed, passes_a_fork);
+      EXPECT_GT(all, passes_a_fork == 0 ? 8.0 : 7.0);
+      for (const Schedule& schedule : schedules()) {
+        const bool costly = timed || (passes_a_fork > 0 && schedule.name.ends_with("repeated calls"));
+        EXPECT_GE(tokens_a_pass(schedule, options, timed, passes_a_fork), (costly ? 0.9 : 0.95) * all)
+            << schedule.name << ", a fork after " << passes_a_fork << " passes" << (timed ? ", timed" : "");
+      }
     }
 }
 

@@ -42,14 +42,6 @@ TEST(BatchPlanner, SaysWhatItCannotReserve) {
   EXPECT_TRUE(planner.reserve(2));
 }
 
-TEST(BatchPlanner, GivesTheRowsToTheLikeliestTokens) {
-  Drafts drafts;
-  drafts.chain({90, 80, 30});
-  drafts.chain({20, 10});
-  drafts.chain({95, 25});
-  EXPECT_THAT(numbers(rows_alone(3 + 3).plan(drafts.entries())), ElementsAre(2, 0, 1));
-}
-
 TEST(BatchPlanner, APassOfOtherRowsAloneIsPaddedToo) {
   BatchPlanner planner({.curve = CostCurve::linear(0), .widths = {8, 16}});
   const BatchPlan plan = planner.plan({}, 5);
@@ -64,6 +56,10 @@ TEST(BatchPlanner, SaysWhyItIsNotTheWholeDraft) {
   EXPECT_EQ(rows_alone(3).plan(drafts.entries()).cut, Cut::none);
   BatchPlanner dear({.curve = CostCurve::linear(0.85)});
   EXPECT_EQ(dear.plan(drafts.entries()).cut, Cut::unlikely);
+  Drafts sampled;
+  sampled.chain({90, 80, 70}, DraftKind::sampled);
+  EXPECT_EQ(rows_alone(3).plan(sampled.entries()).cut, Cut::budget) << "and not the guard";
+  EXPECT_EQ(rows_alone(4).plan(sampled.entries()).cut, Cut::none);
 }
 
 /// Plans a pass of two sequences, which draft two tokens each.
@@ -627,13 +623,6 @@ TEST(BatchPlanner, WhetherASampledTokenIsSentDoesNotDependOnLaterOnes) {
     // The first same + 1 stated probabilities are equal, so the same number of these nodes is sent.
     ASSERT_EQ(sent(stated), sent(other)) << "round " << round;
   }
-}
-
-TEST(BatchPlanner, SaysThatARowLimitCutsSampledDrafts) {
-  Drafts drafts;
-  drafts.chain({90, 80, 70}, DraftKind::sampled);
-  EXPECT_EQ(rows_alone(3).plan(drafts.entries()).cut, Cut::budget) << "and not the guard";
-  EXPECT_EQ(rows_alone(4).plan(drafts.entries()).cut, Cut::none);
 }
 
 TEST(BatchPlanner, SendsSampledDraftsAsLongAsTheyPay) {

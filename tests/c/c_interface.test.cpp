@@ -70,15 +70,12 @@ class CInterfaceErrors : public ::testing::Test {
   const Tokens text = {1, 2, 3, 4};
 };
 
-TEST_F(CInterfaceErrors, AreOkBeforeTheFirstOne) {
+TEST_F(CInterfaceErrors, AreOkBeforeTheFirstOneAndThenStayUntilTheNextOne) {
   for (const reprise_error* error : {reprise_session_error(session), reprise_follower_error(follower),
                                      reprise_batch_error(batch), reprise_history_error(history)}) {
     EXPECT_EQ(error->status, REPRISE_OK);
     EXPECT_STREQ(error->message, "");
   }
-}
-
-TEST_F(CInterfaceErrors, StayUntilTheNextOne) {
   EXPECT_EQ(reprise_session_truncate(session, 1), REPRISE_NOT_BEGUN);
   EXPECT_EQ(begin(text), REPRISE_OK);
   last(REPRISE_NOT_BEGUN);
@@ -116,62 +113,6 @@ TEST_F(CInterfaceErrors, OfHistories) {
   options.vocabulary = 0x7fffffff;
   EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_OK);
   reprise_history_destroy(none);
-}
-
-/// Returns the draft of a new follower with a history.
-Tokens drafted_from(const reprise_history* history, const Tokens& ids) {
-  auto options = sized<reprise_options>();
-  options.history = history;
-  options.vocabulary = 100;
-  reprise_follower* made = nullptr;
-  EXPECT_EQ(reprise_follower_create(&options, &made, nullptr), REPRISE_OK);
-  const reprise_token* draft = nullptr;
-  std::size_t count = 0;
-  EXPECT_EQ(reprise_follower_draft(made, ids.data(), ids.size(), 16, 0, 0, &draft, &count), REPRISE_OK);
-  Tokens copy(draft, draft + count);
-  reprise_follower_destroy(made);
-  return copy;
-}
-
-// tests/methods/placeholders.test.cpp has the same rules for the drafters in C++.
-TEST_F(CInterfaceErrors, PlaceholdersAreNeitherStoredNorMatchedInHistories) {
-  // Pieces of text, and what is between them in three histories: -1 alone, ids that differ, and nothing, because each
-  // piece is a sequence of its own.
-  const std::vector<Tokens> pieces = {
-      {1, 2, 3, 4, 5, 6, 7, 8, 9}, {50, 51, 52}, {20, 21, 22, 23, 24, 25, 26, 27, 28, 29}};
-  std::array<reprise_history*, 3> made{};
-  for (std::size_t kind = 0; kind < made.size(); ++kind) {
-    auto options = sized<reprise_history_options>();
-    options.max_bytes = 10'000;
-    options.next_token_bytes = 4'000;
-    options.vocabulary = 100;
-    ASSERT_EQ(reprise_history_create(&options, &made[kind], nullptr), REPRISE_OK);
-    Tokens whole = {-1};
-    reprise_token other = -3;
-    for (const Tokens& piece : pieces) {
-      if (kind == 2) {
-        ASSERT_EQ(reprise_history_add(made[kind], 1, piece.data(), piece.size(), 0, 0), REPRISE_OK);
-      }
-      whole.insert(whole.end(), piece.begin(), piece.end());
-      for (int i = 0; i < 3; ++i) whole.push_back(kind == 0 ? -1 : i == 0 ? other-- : 100 - other--);
-    }
-    if (kind != 2) {
-      ASSERT_EQ(reprise_history_add(made[kind], 1, whole.data(), whole.size(), 5, 0), REPRISE_OK);
-    }
-  }
-  std::size_t drafted = 0;
-  for (const Tokens& ids : {Tokens{1, 2, 3}, Tokens{1, 2, -1, 3, 4}, Tokens{6, 7, 8, 9}, Tokens{8, 9, -1, -1, -1},
-                            Tokens{50, 51}, Tokens{51, 52, -1}, Tokens{-1, -1, -1}, Tokens{21, 22}, Tokens{28, 29}}) {
-    const Tokens draft = drafted_from(made[0], ids);
-    EXPECT_TRUE(std::all_of(draft.begin(), draft.end(), [](reprise_token one) { return one >= 0 && one < 100; }));
-    EXPECT_EQ(draft, drafted_from(made[1], ids));
-    EXPECT_EQ(draft, drafted_from(made[2], ids)) << "a match continues across a placeholder";
-    drafted += draft.size();
-  }
-  EXPECT_GT(drafted, 5U);
-  const Tokens alone = {-1, 100, std::numeric_limits<reprise_token>::min(), std::numeric_limits<reprise_token>::max()};
-  EXPECT_EQ(reprise_history_add(made[0], 2, alone.data(), alone.size(), 0, 0), REPRISE_OK) << "placeholders alone";
-  for (reprise_history* one : made) reprise_history_destroy(one);
 }
 
 /// Returns a snapshot of a history.
@@ -277,53 +218,6 @@ Tokens drafted(reprise_batch* batch, std::size_t slot, const Tokens& ids) {
   return {one.draft, one.draft + one.drafted};
 }
 
-TEST_F(CInterfaceErrors, SlotsOfABatchMayTakeTurnsOrAskAgainBeforeTheirPass) {
-  auto options = sized<reprise_options>();
-  reprise_curve* curve = nullptr;
-  ASSERT_EQ(reprise_curve_create_linear(0.02, &curve, nullptr), REPRISE_OK);
-  options.curve = curve;
-  const auto text_of = [](std::size_t slot, std::size_t count) {
-    Tokens ids(count);
-    for (std::size_t i = 0; i < count; ++i) ids[i] = static_cast<reprise_token>(i % 50 * 7 + slot);
-    return ids;
-  };
-  for (const std::size_t asks : {1U, 3U}) {
-    reprise_batch* made = nullptr;
-    ASSERT_EQ(reprise_batch_create(&options, 2, &made, nullptr), REPRISE_OK);
-    std::size_t counts[] = {200, 200};
-    for (std::size_t call = 0; call < 100; ++call) {
-      std::size_t& count = counts[call % 2];
-      Tokens draft;
-      for (std::size_t ask = 0; ask < asks; ++ask) draft = drafted(made, call % 2, text_of(call % 2, count));
-      count += draft.size() + 1;
-    }
-    EXPECT_GT(counts[0] + counts[1], 400U + 100U * 30U) << asks;
-    reprise_batch_destroy(made);
-  }
-  reprise_curve_destroy(curve);
-}
-
-TEST_F(CInterfaceErrors, ASlotDraftsWithTheHistoryThatItIsAssigned) {
-  const Tokens past = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
-  ASSERT_EQ(reprise_history_add(history, 1, past.data(), past.size(), 0, 0), REPRISE_OK);
-  auto options = sized<reprise_options>();
-  options.history = history;
-  options.saved_costs = past.data();  // not a snapshot, and not read
-  options.saved_costs_size = 9;
-  const auto knows_past = [&](std::size_t slot) {
-    const Tokens draft = drafted(batch, slot, text);
-    return !draft.empty() && draft[0] == 5;
-  };
-  EXPECT_FALSE(knows_past(0));
-  ASSERT_EQ(reprise_batch_assign(batch, 0, &options), REPRISE_OK);
-  EXPECT_TRUE(knows_past(0));
-  EXPECT_FALSE(knows_past(1));
-  ASSERT_EQ(reprise_batch_assign(batch, 0, nullptr), REPRISE_OK);
-  reprise_history_destroy(history);  // no slot uses it any more
-  history = nullptr;
-  EXPECT_FALSE(knows_past(0));
-}
-
 /// 1 to 6 again and again, then 1 to 3.
 Tokens repeating() {
   Tokens ids;
@@ -360,27 +254,6 @@ Tokens drafted_after(reprise_follower* follower, const Tokens& ids, std::size_t 
   EXPECT_EQ(reprise_follower_draft_after(follower, ids.data(), ids.size(), after, 9, 0, conversation, &draft, &count),
             REPRISE_OK);
   return {draft, draft + count};
-}
-
-TEST_F(CInterfaceErrors, AFollowerReadsNewTokensAlone) {
-  reprise_follower* all = nullptr;
-  ASSERT_EQ(reprise_follower_create(nullptr, &all, nullptr), REPRISE_OK);
-  Tokens ids = repeating();
-  EXPECT_EQ(drafted_after(follower, ids, 0, 7), drafted_after(all, ids, 0, 7));
-  // The second call repeats the first one, and the third has tokens that nobody drafted.
-  for (const Tokens& more : {Tokens{4, 5, 6}, Tokens{}, Tokens{1, 9, 4, 5}, Tokens{6, 1, 2}}) {
-    const std::size_t before = ids.size();
-    ids.insert(ids.end(), more.begin(), more.end());
-    const Tokens draft = drafted_after(follower, more, before, 7);
-    EXPECT_EQ(draft, drafted_after(all, ids, 0, 7));
-    EXPECT_FALSE(draft.empty());
-  }
-  // After a truncation, which needs all ids, the number of known tokens is that of the shorter text.
-  ids.resize(40);
-  EXPECT_EQ(drafted_after(follower, ids, 0, 7), drafted_after(all, ids, 0, 7));
-  ids.insert(ids.end(), {5, 6});
-  EXPECT_EQ(drafted_after(follower, {5, 6}, 40, 7), drafted_after(all, ids, 0, 7));
-  reprise_follower_destroy(all);
 }
 
 TEST_F(CInterfaceErrors, AWrongNumberOfKnownTokensChangesNothing) {
@@ -439,23 +312,6 @@ TEST_F(CInterfaceErrors, TheEngineSaysHowManyDraftedTokensItHasRun) {
   EXPECT_NE(counts.find("\"accepted\": 1,"), std::string::npos) << counts;
 }
 
-TEST_F(CInterfaceErrors, ABatchDraftsUpTo63TokensUnlessTheOptionsSayAnotherNumber) {
-  auto options = sized<reprise_options>();
-  reprise_curve* curve = nullptr;
-  ASSERT_EQ(reprise_curve_create_linear(0, &curve, nullptr), REPRISE_OK);
-  options.curve = curve;
-  Tokens ids(400);
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<reprise_token>(i % 90);
-  for (const std::size_t most : {0U, 32U, 64U}) {
-    options.max_draft_nodes = most;
-    reprise_batch* made = nullptr;
-    ASSERT_EQ(reprise_batch_create(&options, 1, &made, nullptr), REPRISE_OK);
-    EXPECT_EQ(drafted(made, 0, ids).size(), most == 0 ? 63 : most);
-    reprise_batch_destroy(made);
-  }
-  reprise_curve_destroy(curve);
-}
-
 TEST_F(CInterfaceErrors, WithoutABoundInTheOptionsACallGetsUpTo64Tokens) {
   auto options = sized<reprise_options>();
   reprise_curve* curve = nullptr;
@@ -471,10 +327,8 @@ TEST_F(CInterfaceErrors, WithoutABoundInTheOptionsACallGetsUpTo64Tokens) {
       };
       reprise_batch* batched = nullptr;
       reprise_follower* following = nullptr;
-      reprise_session* decoding = nullptr;
       ASSERT_EQ(reprise_batch_create(&options, 1, &batched, nullptr), REPRISE_OK);
       ASSERT_EQ(reprise_follower_create(&options, &following, nullptr), REPRISE_OK);
-      ASSERT_EQ(reprise_session_create(&options, &decoding, nullptr), REPRISE_OK);
       reprise_slot slot{};
       slot.ids = ids.data();
       slot.count = ids.size();
@@ -487,7 +341,6 @@ TEST_F(CInterfaceErrors, WithoutABoundInTheOptionsACallGetsUpTo64Tokens) {
       EXPECT_EQ(drafted, wanted(32)) << bound << ", " << most;
       reprise_batch_destroy(batched);
       reprise_follower_destroy(following);
-      reprise_session_destroy(decoding);
     }
   reprise_curve_destroy(curve);
 }
@@ -509,54 +362,6 @@ TEST_F(CInterfaceErrors, ABoundAbove64IsRefused) {
     EXPECT_EQ(following, nullptr);
     EXPECT_EQ(decoding, nullptr);
   }
-}
-
-/// Returns the saved pass costs of a batch.
-std::vector<unsigned char> saved(reprise_batch* batch, std::size_t sequences = 1) {
-  std::vector<unsigned char> bytes(1000);
-  std::size_t size = 0;
-  EXPECT_EQ(reprise_batch_save_costs(batch, sequences, "engine", bytes.data(), bytes.size(), &size), REPRISE_OK);
-  bytes.resize(size);
-  return bytes;
-}
-
-TEST_F(CInterfaceErrors, LearnedCostsOfABatchAreLoadedAgain) {
-  const auto unknown = saved(batch);
-  Tokens ids(300);
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<reprise_token>(i % 9);
-  std::int64_t now = 1;
-  for (std::size_t count = 40; count < ids.size();) {
-    reprise_slot slot = {1, ids.data(), count, 9, 0, nullptr, 0, 0};
-    ASSERT_EQ(reprise_batch_draft(batch, &slot, 1, now), REPRISE_OK);
-    count += slot.drafted + 1;
-    now += 1'000'000 + 400'000 * static_cast<std::int64_t>(slot.drafted);
-  }
-  const auto learned = saved(batch);
-  EXPECT_GT(learned.size(), unknown.size());
-  auto options = sized<reprise_options>();
-  options.saved_costs = learned.data();
-  options.saved_costs_size = learned.size();
-  options.engine = "engine";
-  reprise_batch* next = nullptr;
-  ASSERT_EQ(reprise_batch_create(&options, 4, &next, nullptr), REPRISE_OK);
-  EXPECT_EQ(saved(next), learned);
-  EXPECT_EQ(saved(next, 3), unknown);
-  const auto load = [&](const char* engine) {
-    return reprise_batch_load_costs(next, 2, engine, learned.data(), learned.size());
-  };
-  EXPECT_EQ(load("another"), REPRISE_BAD_SNAPSHOT);
-  EXPECT_EQ(load(nullptr), REPRISE_INVALID_ARGUMENT);
-  EXPECT_EQ(reprise_batch_load_costs(next, 2, "engine", nullptr, 9), REPRISE_INVALID_ARGUMENT);
-  EXPECT_EQ(saved(next, 2), unknown) << "refused bytes change nothing";
-  EXPECT_EQ(load("engine"), REPRISE_OK);
-  EXPECT_EQ(saved(next, 3), learned) << "2 and 3 sequences have one curve";
-  EXPECT_EQ(saved(next, 4), unknown);
-  reprise_batch_destroy(next);
-  reprise_session* other = nullptr;
-  EXPECT_EQ(reprise_session_create(&options, &other, nullptr), REPRISE_OK) << "they are those of one sequence";
-  reprise_session_destroy(other);
-  options.engine = "another";
-  EXPECT_EQ(reprise_batch_create(&options, 4, &next, nullptr), REPRISE_BAD_SNAPSHOT);
 }
 
 TEST_F(CInterfaceErrors, OfCurves) {

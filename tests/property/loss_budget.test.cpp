@@ -18,7 +18,6 @@
 #include "reprise/batch/planner.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/loss_budget.hpp"
-#include "reprise/loop/follower.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/loss_world.hpp"
 #include "support/property_cases.hpp"
@@ -281,88 +280,6 @@ TEST(LossBudgetProperty, ForksLoseNoMoreThanOneSession) {
         refused += duel.refused_forks();
       }
   EXPECT_GT(refused, 100U) << "without a refusal, the budget was not the limit";
-}
-
-TEST(LossBudgetProperty, PassesWhoseResultIsNeverReportedCountAsLost) {
-  for (const double slope : {0.01, 0.05, 0.3, 0.5})
-    for (const std::size_t tokens : {1U, 2U, 10U, 30U})
-      for (const bool own : {true, false}) {
-        SessionWorld world{.curve = {"linear", CostCurve::linear(slope), {100}}, .tokens = tokens};
-        world.own_budgets = own;
-        world.unseen = true;
-        const std::int64_t lost = SessionDuel(world, 7).run(4000).worst();
-        EXPECT_LE(lost, LossBudget::most_lost) << static_cast<double>(lost) / cost_one << " in " << world.text();
-      }
-}
-
-/// Requests through one follower. The engine reports the ids of each pass except the last one of a request.
-class FollowerDuel {
- public:
-  FollowerDuel(double slope, std::size_t passes, Attack attack, bool numbered, std::uint64_t seed)
-      : curve_(CostCurve::linear(slope)),
-        passes_(passes),
-        attack_(attack),
-        numbered_(numbered),
-        random_(mix(seed)),
-        follower_(Played(ToldStrategy{.length = 32}, CostControl({.curve = curve_, .calibrated = true}))) {}
-
-  std::int64_t worst() {
-    std::vector<std::int64_t> losses;
-    while (losses.size() < 4000) {
-      next_request();
-      for (std::size_t pass = 1; pass <= passes_; ++pass) losses.push_back(run_pass(pass == passes_));
-    }
-    return testing::worst_window(losses);
-  }
-
- private:
-  using Played = Session<ToldStrategy, CostControl>;
-
-  /// Another text, the same text again, or a shorter one.
-  void next_request() {
-    const std::size_t how = random_.below(4);
-    if (how == 0) follower_.forget();
-    if (how == 1 && ids_.size() > 3) return ids_.resize(3);
-    if (how == 2 && passes_ == 1 && !ids_.empty()) return;
-    ids_ = {static_cast<Token>(1000 + random_.below(9)), 2, 3, 4};
-    if (numbered_ && how == 3) ++conversation_;
-  }
-  std::int64_t run_pass(bool last) {
-    const auto number = numbered_ ? std::optional(conversation_) : std::nullopt;
-    const auto draft = follower_.draft(ids_, unlimited, {}, number);
-    EXPECT_TRUE(draft);
-    const std::size_t drafted = draft->size();
-    const std::int64_t extra = std::int64_t{curve_.cost({1, 1 + drafted, ids_.size()})} - cost_one;
-    if (last) return extra;
-    const LossBudget& budget = follower_.session().control().loss_budget();
-    const std::size_t accepted =
-        accepted_by(attack_, random_, count_++, drafted, extra, budget, [](std::size_t) { return std::int64_t{0}; });
-    for (std::size_t i = 0; i < accepted; ++i) ids_.push_back(static_cast<Token>(i + 1));
-    ids_.push_back(-7);
-    return extra - static_cast<std::int64_t>(accepted) * cost_one;
-  }
-
-  CostCurve curve_;
-  std::size_t passes_;
-  Attack attack_;
-  bool numbered_;
-  Random random_;
-  Follower<Played> follower_;
-  std::vector<Token> ids_;
-  std::uint64_t conversation_ = 1;
-  std::size_t count_ = 0;
-};
-
-TEST(LossBudgetProperty, AFollowerLosesNoMoreWithRequestsOfAnyLength) {
-  for (const double slope : {0.005, 0.02, 0.15, 0.3, 0.5, 2.0})
-    for (const std::size_t passes : {1U, 2U, 4U, 10U, 30U, 100U})
-      for (const Attack attack : {Attack::reject, Attack::refill, Attack::build_up, Attack::random})
-        for (const bool numbered : {false, true}) {
-          const std::int64_t lost = FollowerDuel(slope, passes, attack, numbered, passes).worst();
-          EXPECT_LE(lost, LossBudget::most_lost)
-              << static_cast<double>(lost) / cost_one << ", linear " << slope << ", requests of " << passes
-              << " passes, attack " << static_cast<int>(attack) << (numbered ? ", numbered" : "");
-        }
 }
 
 TEST(LossBudgetProperty, OneSpeculatorForAThousandShortSessionsLosesAsLittleAsOneLongSession) {
