@@ -81,9 +81,6 @@ TEST(BestFirst, SkipsAPathTooMany) {
 TEST(BestFirst, DoesNotExpandAtTheGreatestDepthNorAfterTheLastNode) {
   EXPECT_EQ(grow({6, 3}, {.max_nodes = 6, .max_depth = 1}).expanded, std::vector<NodeIndex>{anchor_parent});
   EXPECT_EQ(grow({6, 3}, {.max_nodes = 2}).expanded, (std::vector<NodeIndex>{anchor_parent, 0}));
-}
-
-TEST(BestFirst, AsksForNothingWhereNothingFits) {
   EXPECT_TRUE(grow({6, 3}, {.max_nodes = 0}).expanded.empty());
   EXPECT_TRUE(grow({6, 3}, {.max_nodes = 4, .max_depth = 0}).expanded.empty());
 }

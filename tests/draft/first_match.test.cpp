@@ -44,10 +44,7 @@ TEST(FirstMatch, KeepsASampledDraftAsItIs) {
                                         .kind = DraftKind::sampled,
                                         .distributions = distributions,
                                         .vocabulary = 3}));
-  std::vector<DraftNode> storage(8);
-  Draft draft(storage, {});
-  strategy.propose({}, draft);
-  EXPECT_EQ(draft.view().kind(), DraftKind::sampled);
+  EXPECT_EQ(propose(strategy, {}).kind, DraftKind::sampled);
   EXPECT_THAT(strategy.distribution(0), ElementsAre(0.25F, 0.5F, 0.25F));
   EXPECT_THAT(strategy.distribution(1), ElementsAre(0.125F, 0.75F, 0.125F));
   strategy.observe(Tokens{1}, 1, Origin::output);
@@ -60,18 +57,12 @@ TEST(FirstMatch, HasNoDistributionForADraftThatComesFromElsewhere) {
 }
 TEST(FirstMatch, LeavesNothingOfAMemberThatOnlySaidItsDraftWasSampled) {
   FirstMatch strategy(Scripted{{}, DraftKind::sampled}, Scripted{{node(1, -1, 50)}});
-  std::vector<DraftNode> storage(8);
-  Draft draft(storage, {});
-  strategy.propose({}, draft);
-  EXPECT_EQ(draft.view().kind(), DraftKind::ordered);
+  EXPECT_EQ(propose(strategy, {}).kind, DraftKind::ordered);
 }
 TEST(FirstMatch, SaysThatSomethingWasLeftOut) {
   for (const bool left_out : {false, true}) {
     FirstMatch strategy(Scripted{{}, DraftKind::ordered, left_out}, Scripted{});
-    std::vector<DraftNode> storage(8);
-    Draft draft(storage, {});
-    strategy.propose({}, draft);
-    EXPECT_EQ(draft.left_out(), left_out);
+    EXPECT_EQ(propose(strategy, {}).left_out, left_out);
   }
 }
 TEST(FirstMatch, PassesOnWhatMembersAreTold) {

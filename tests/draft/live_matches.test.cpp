@@ -55,15 +55,6 @@ TEST(BitCount, CountsBits) {
     ASSERT_EQ(bit_count(bits), std::popcount(bits)) << bits;
 }
 
-TEST(AgreementsAt, AreTheTokensBeforeAPlaceThatAgree) {
-  const Tokens text = {7, 1, 2, 3, 9, 7, 8, 2, 3};
-  EXPECT_EQ(agreements_of(TokenSpan(text).first(4), text), 0b1011U) << "3 and 2 agree, 1 does not, 7 does";
-  EXPECT_EQ(agreements_of(TokenSpan(text).first(2), text), 0U);
-  EXPECT_EQ(agreements_of(TokenSpan(text).first(0), text), 0U);
-  EXPECT_EQ(agreements_of(Tokens(50, 5), Tokens(100, 5)), 0xffffffffU) << "no more than 32 are compared";
-  EXPECT_EQ(agreements_of(Tokens(3, 5), Tokens(100, 5)), 0b111U) << "no more than there are";
-}
-
 TEST(AgreementsAt, AreThoseOfAPlainLoop) {
   std::mt19937 random(1);
   for (int round = 0; round < 1000; ++round) {

@@ -521,31 +521,6 @@ TEST(ModelDrafterSampling, StatesAProbabilityThatTheDrawnTokenHasNoPartIn) {
   EXPECT_GT(stated.size(), 10U);
 }
 
-/// Samples from a model of its own and shows its distributions.
-struct SamplingEngine {
-  ToyModel model;
-  Tokens cache;
-  std::size_t kept;
-  std::size_t anchor = 0;
-  testing::Random random;
-  std::array<float, ToyModel::most_vocabulary> shown{};
-
-  const Tokens& verify(TokenSpan batch, std::size_t drafted) {
-    cache.resize(kept);
-    cache.insert(cache.end(), batch.begin(), batch.end());
-    anchor = cache.size() - drafted;
-    static const Tokens unread(64, 0);
-    return unread;
-  }
-  void commit(std::size_t keep) { kept += keep; }
-  std::span<const float> probabilities(std::size_t i) {
-    shown = model.after(TokenSpan(cache).first(anchor + i));
-    return std::span(shown).first(model.vocabulary());
-  }
-  double uniform() { return static_cast<double>(random.next() >> 11) / 9007199254740992.0; }
-};
-static_assert(DistributionVerifier<SamplingEngine>);
-
 /// Reports rounds of which the first node was sent or not, and accepted or not. Returns the probability that the
 /// drafter states for the first node afterwards.
 Probability stated_after(Lent& drafter, int rounds, bool sent, bool accepted) {

@@ -21,9 +21,8 @@ TEST(NoDrafter, DraftsNothingWhateverItHasSeen) {
   strategy.feedback({});
   strategy.truncate(1);
   EXPECT_TRUE(strategy.propose().nodes.empty());
+  EXPECT_EQ(strategy->memory_bytes(), 0U);
 }
-
-TEST(NoDrafter, HoldsNoMemory) { EXPECT_EQ(NoDrafter().memory_bytes(), 0U); }
 
 }  // namespace
 }  // namespace reprise::no_drafter_test

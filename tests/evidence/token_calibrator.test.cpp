@@ -133,16 +133,6 @@ TEST(TokenCalibrator, GivesMoreForMoreVotesWhateverWasLearned) {
   }
 }
 
-TEST(TokenCalibrator, GivesLessForMoreVotesAgainst) {
-  const TokenCalibrator calibration;
-  Probability before = Probability::one();
-  for (VoteWeight against = weight_one; against < 1U << 27; against += against / 64) {
-    const Probability now = weigh(calibration, occurrence(weight_one), weight_one + against).probability;
-    ASSERT_LE(now, before) << against;
-    before = now;
-  }
-}
-
 TEST(TokenCalibrator, TakesEvidenceWithoutVotes) {
   EXPECT_GT(weigh(TokenCalibrator(), {}, 0).probability, Probability::zero());
   EXPECT_GT(weigh(TokenCalibrator(), {}, weight_one).probability, Probability::zero());
@@ -309,17 +299,6 @@ TEST(TokenCalibratorRecent, IsTheShareOfLateHits) {
   }
 }
 
-TEST(TokenCalibratorRecent, MakesEverythingLikelier) {
-  TokenCalibrator well;
-  TokenCalibrator badly;
-  for (int i = 0; i < 50; ++i) {
-    well.learn_recent(true);
-    badly.learn_recent(false);
-  }
-  EXPECT_GT(weigh(well, occurrence(weight_one), 2 * weight_one).probability,
-            weigh(badly, occurrence(weight_one), 2 * weight_one).probability);
-}
-
 // --- Merging two states ---
 
 CalibrationState random_state(testing::SplitMix& random, std::uint64_t lessons) {
@@ -375,16 +354,6 @@ TEST(TokenCalibratorMerge, DoesNotDependOnTheOrder) {
     const CalibrationState b = random_state(random, random.next() >> random.below(64));
     ASSERT_EQ(merge(a, b), merge(b, a));
     expect_bounded(merge(a, b));
-  }
-}
-
-TEST(TokenCalibratorMerge, WithItselfChangesOnlyTheLessons) {
-  testing::SplitMix random(10);
-  for (int i = 0; i < 50; ++i) {
-    const CalibrationState a = random_state(random, random.below(1 << 22));
-    CalibrationState twice = a;
-    twice.lessons *= 2;
-    ASSERT_EQ(merge(a, a), twice);
   }
 }
 

@@ -46,16 +46,6 @@ std::vector<Tokens> continuations(const Memory& memory, const Tokens& end, std::
   return all;
 }
 
-TEST(HistoryStore, TellsWhatFollowedInASequenceOfThePast) {
-  HistoryStore memory = make_memory();
-  remember(memory, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
-  EXPECT_THAT(continuations(memory, {77, 3, 4}), ElementsAre(Tokens{5, 6, 7, 8, 9, 10}));
-  EXPECT_THAT(continuations(memory, {9, 10}), IsEmpty()) << "nothing followed";
-  EXPECT_THAT(continuations(memory, {8}), ElementsAre(Tokens{9, 10}));
-  EXPECT_THAT(continuations(memory, {4, 77}), IsEmpty());
-  EXPECT_THAT(continuations(memory, {}), IsEmpty());
-}
-
 TEST(HistoryStore, SaysWhichTokensAgreeAndWhoSaidWhatFollows) {
   HistoryStore memory = make_memory();
   memory.begin_sequence(1);
@@ -67,6 +57,9 @@ TEST(HistoryStore, SaysWhichTokensAgreeAndWhoSaidWhatFollows) {
   EXPECT_EQ(found[0].agreements, 0b1011U);
   EXPECT_EQ(memory.word(found[0].next).token(), 4);
   EXPECT_EQ(memory.word(found[0].next).origin(), Origin::output);
+  EXPECT_THAT(continuations(memory, {77, 1, 2}), ElementsAre(Tokens{3, 4}));
+  for (const Tokens& end : {Tokens{3, 4}, Tokens{2, 77}, Tokens{}})
+    EXPECT_THAT(continuations(memory, end), IsEmpty()) << "nothing followed";
 }
 
 TEST(HistoryStore, IsReadAsADatastoreAsPlaceByPlace) {
@@ -150,6 +143,11 @@ TEST(HistoryStore, StoresNothingOfWhatItKnowsFromBeginToEnd) {
     memory.for_each_run([&](const HistoryStore::HistoryRun&) { ++runs; });
     EXPECT_EQ(runs, 1U);
   }
+  HistoryStore memory = make_memory();
+  const Tokens too_short = random_tokens(random, 60, 1'000'000);
+  for (int i = 0; i < 2; ++i) remember(memory, too_short);
+  EXPECT_EQ(memory.counts().stored, 120U);
+  EXPECT_EQ(memory.counts().duplicates, 0U);
 }
 
 TEST(HistoryStore, PutsSequencesOfOneNameIntoTheSameSegments) {
@@ -265,16 +263,6 @@ TEST(HistoryStore, RestoresBehindWhatIsHeldBack) {
   EXPECT_EQ(memory.use_count(found[0].next), 9);
 }
 
-TEST(HistoryStore, StoresShortRunsAgain) {
-  Random random(3);
-  HistoryStore memory = make_memory();
-  const Tokens known = random_tokens(random, 60, 1'000'000);
-  remember(memory, known);
-  remember(memory, known);
-  EXPECT_EQ(memory.counts().stored, 120U);
-  EXPECT_EQ(memory.counts().duplicates, 0U);
-}
-
 TEST(HistoryStore, DoesNotCareInWhatPiecesItIsTold) {
   Random random(4);
   for (int round = 0; round < 200; ++round) {
@@ -375,18 +363,11 @@ TEST(HistoryStore, RemovesASequenceOnRequest) {
   }
   memory.remove(99);
   EXPECT_EQ(memory.counts().removed, 500U);
-}
-
-TEST(HistoryStore, IsEmptyAfterClear) {
-  Random random(9);
-  HistoryStore memory = make_memory(100'000);
-  const Tokens tokens = random_tokens(random, 300, 1000);
-  remember(memory, tokens);
   memory.clear();
-  EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), IsEmpty());
+  EXPECT_THAT(continuations(memory, Tokens(second.begin(), second.begin() + 100)), IsEmpty());
   EXPECT_EQ(memory.counts(), HistoryStore::Counts());
-  remember(memory, tokens);
-  EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), ::testing::SizeIs(1));
+  remember(memory, second);
+  EXPECT_THAT(continuations(memory, Tokens(second.begin(), second.begin() + 100)), ::testing::SizeIs(1));
 }
 
 TEST(HistoryStore, RefusesACeilingWithoutRoom) {

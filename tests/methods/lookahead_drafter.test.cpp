@@ -35,42 +35,6 @@ Lent begun(const LookaheadOptions& options = {}, const Tokens& context = prompt)
   drafter.begin(context);
   return drafter;
 }
-/// Returns the lookahead branch of a draft, column by column. The parents alone do not show where a column ends, so the
-/// caller passes the heights.
-std::vector<Tokens> columns_of(const std::vector<DraftNode>& nodes, const std::vector<std::size_t>& heights) {
-  std::vector<Tokens> columns;
-  std::size_t at = 0;
-  while (at < nodes.size() && !nodes[at].auxiliary) ++at;
-  NodeIndex bottom = anchor_parent;
-  for (const std::size_t height : heights) {
-    Tokens column;
-    NodeIndex top = bottom;
-    for (std::size_t level = 0; level < height; ++level, ++at) {
-      EXPECT_TRUE(at < nodes.size() && nodes[at].auxiliary && nodes[at].parent == top) << "level " << level;
-      if (at >= nodes.size()) return columns;
-      top = static_cast<NodeIndex>(at);
-      if (level == 0) bottom = top;
-      column.push_back(nodes[at].token);
-    }
-    columns.push_back(column);
-  }
-  EXPECT_TRUE(at == nodes.size() || !nodes[at].auxiliary) << "more columns";
-  return columns;
-}
-
-/// A round in which all of the draft is sent, and the target picks 99 and says a new token after each row. Returns
-/// these tokens, the first of which is `fresh`.
-std::vector<Outcome::RankedToken> reveal_all(Lent& drafter, const std::vector<DraftNode>& nodes, Token& fresh) {
-  std::vector<NodeIndex> sent;
-  std::vector<Outcome::RankedToken> revealed;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    sent.push_back(static_cast<NodeIndex>(i));
-    revealed.push_back({static_cast<NodeIndex>(i), 0, fresh++});
-  }
-  drafter.feedback({DraftView(nodes, DraftKind::ordered), sent, {}, 99, Cut::none, revealed});
-  return revealed;
-}
-
 class LookaheadSettings : public ::testing::TestWithParam<LookaheadOptions> {};
 INSTANTIATE_TEST_SUITE_P(All, LookaheadSettings,
                          ::testing::Values(LookaheadOptions{}, LookaheadOptions{.window = 1, .ngram = 2},
@@ -82,49 +46,6 @@ TEST_P(LookaheadSettings, KeepTheContractOfAStrategy) {
 }
 
 // --- The lookahead branch ---
-
-TEST(LookaheadDrafter, HasColumnsThatGrowByWhatTheTargetSaysBehindThem) {
-  // The target picks a new token each time, so every round commits one token.
-  Lent drafter = begun({.window = 3, .ngram = 4});
-  std::vector<Tokens> before;
-  std::vector<Token> above;  // the target's token after each column
-  Token fresh = 100;
-  for (std::size_t round = 0; round < 6; ++round) {
-    const auto nodes = nodes_of(drafter);
-    const std::vector<std::size_t> heights(3, std::min<std::size_t>(round + 1, 3));
-    const auto columns = columns_of(nodes, heights);
-    ASSERT_EQ(columns.size(), 3U);
-    for (std::size_t j = 0; j < before.size(); ++j) {
-      Tokens wanted = before[j];
-      wanted.push_back(above[j]);
-      if (wanted.size() > 3) wanted.erase(wanted.begin());
-      EXPECT_EQ(columns[j], wanted) << "column " << j << " of round " << round;
-    }
-    const auto revealed = reveal_all(drafter, nodes, fresh);
-    before = columns;
-    above.clear();
-    for (std::size_t j = 0, at = 0; j < 3; ++j) above.push_back(revealed[(at += heights[j]) - 1].token);
-    drafter.observe(Tokens{99}, Origin::output);
-  }
-}
-
-TEST(LookaheadDrafter, MovesItsWindowOnWithWhatIsCommitted) {
-  for (const std::size_t committed : {1U, 2U, 3U, 4U, 9U}) {
-    Lent drafter = begun({.window = 4, .ngram = 3});
-    Token fresh = 100;
-    reveal_all(drafter, nodes_of(drafter), fresh);
-    drafter.observe(Tokens{99}, Origin::output);
-    const auto columns = columns_of(nodes_of(drafter), {2, 2, 2, 2});
-    ASSERT_EQ(columns.size(), 4U);
-    reveal_all(drafter, nodes_of(drafter), fresh);
-    drafter.observe(Tokens(committed, 98), Origin::output);
-    std::vector<std::size_t> heights;
-    for (std::size_t j = 0; j < 4; ++j) heights.push_back(j + committed <= 4 ? 2 : 1);
-    const auto moved = columns_of(nodes_of(drafter), heights);
-    ASSERT_EQ(moved.size(), 4U);
-    for (std::size_t j = 0; j + committed <= 4; ++j) EXPECT_EQ(moved[j][0], columns[j + committed - 1][1]);
-  }
-}
 
 TEST(LookaheadDrafter, DraftsWhatItAlwaysDrafted) {
   const auto digest = [](const LookaheadOptions& options, bool all_rows) {
@@ -157,23 +78,6 @@ TEST(LookaheadDrafter, DraftsNothingToCommitWhenTheTargetRevealedNothing) {
       EXPECT_TRUE(node.auxiliary);
 }
 
-TEST(LookaheadDrafter, LearnsHowLikelyItsNgramsAre) {
-  const auto first_probability = [](std::size_t order) {
-    Lent drafter = begun({.candidates = 1});
-    double sum = 0;
-    int count = 0;
-    for (int i = 0; i < 400; ++i) {
-      const RankedRound round = run_round(drafter, RankedText{.order = order, .vocabulary = 16});
-      if (i < 300 || round.nodes.empty() || round.nodes[0].auxiliary) continue;
-      sum += round.nodes[0].path_probability.to_double();
-      ++count;
-    }
-    return count == 0 ? 0 : sum / count;
-  };
-  EXPECT_GT(first_probability(1), 0.9);
-  EXPECT_LT(first_probability(4), 0.4);
-}
-
 // --- The value of the branch ---
 
 TEST(LookaheadDrafter, StatesForAnAuxiliaryRowWhatItHasBeenWorth) {
@@ -194,15 +98,6 @@ TEST(LookaheadDrafter, StatesForAnAuxiliaryRowWhatItHasBeenWorth) {
   Lent useless = begun();
   for (int i = 0; i < 200; ++i) run_round(useless, RankedText{.order = 5, .vocabulary = 5000});
   EXPECT_LT(useless->worth(), Probability::ratio(1, 50));
-}
-
-TEST(LookaheadDrafter, ComesBackToItsFirstOpinionWhenNothingIsSent) {
-  Lent drafter = begun();
-  const Probability first = drafter->worth();
-  for (int i = 0; i < 200; ++i) run_round(drafter, RankedText{.order = 5, .vocabulary = 5000});
-  EXPECT_LT(drafter->worth(), first);
-  for (int i = 0; i < 1000; ++i) run_round(drafter, RankedText{}, {.most_sent = 0});
-  EXPECT_NEAR(drafter->worth().to_double(), first.to_double(), 0.01);
 }
 
 TEST(LookaheadDrafter, StopsSendingAuxiliaryRowsToThoseWhoRevealNothing) {

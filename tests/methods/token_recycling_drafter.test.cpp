@@ -39,13 +39,6 @@ TEST(TokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
                                        {.max_nodes = 64});
 }
 
-TEST(TokenRecyclingDrafter, DraftsNothingBeforeItHasSeenTheTargetAtWork) {
-  Lent fresh;
-  EXPECT_TRUE(nodes_of(fresh).empty());
-  Lent drafter = begun();
-  EXPECT_TRUE(nodes_of(drafter).empty());
-}
-
 TEST(TokenRecyclingDrafter, DraftsWhatItAlwaysDrafted) {
   const auto digest = [](const TokenRecyclingOptions& options, bool all_rows) {
     const auto made = [&] { return Lent{TokenRecyclingDrafter::make(options).value()}; };
@@ -55,25 +48,6 @@ TEST(TokenRecyclingDrafter, DraftsWhatItAlwaysDrafted) {
   EXPECT_EQ(digest({}, false), 6453176694821323685U);
   EXPECT_EQ(digest({.candidates = 2}, false), 3973822661034834427U);
   EXPECT_EQ(digest({.candidates = 16, .vocabulary = 100}, true), 12436094543170836373U);
-}
-
-TEST(TokenRecyclingDrafter, LearnsHowLikelyEachRankIs) {
-  // The second of the last choices is always right.
-  Lent drafter = begun();
-  for (int i = 0; i < 300; ++i) show_row(drafter, i % 2 == 0 ? Tokens{8, 5, 9} : Tokens{9, 5, 8}, 5);
-  const auto nodes = nodes_of(drafter);
-  ASSERT_FALSE(nodes.empty());
-  EXPECT_EQ(nodes[0].token, 5);
-  EXPECT_GT(nodes[0].path_probability, Probability::ratio(9, 10));
-}
-
-TEST(TokenRecyclingDrafter, CopiesGoOnIndependently) {
-  Lent first = begun();
-  show_row(first, {6}, 5);
-  Lent second = first;
-  show_row(second, {7}, 5);
-  EXPECT_THAT(row_of(first, 5), ElementsAre(6));
-  EXPECT_THAT(row_of(second, 5), ElementsAre(7));
 }
 
 // --- Every setting has an effect ---
