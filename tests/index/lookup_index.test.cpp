@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,9 +31,6 @@ using reprise::testing::matches;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-constexpr Token smallest = std::numeric_limits<Token>::min();
-constexpr Token greatest = std::numeric_limits<Token>::max();
 
 IndexOptions both_orders() { return {.orders = {1, 2, 3, 32}, .earliest = true}; }
 

@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -317,47 +315,6 @@ TEST(NextTokenCountsMerged, AreTheSameInBothDirections) {
     ASSERT_TRUE(same_counts(first, second)) << seed;
     ASSERT_EQ(check_words(first), "");
   }
-}
-
-/// Two readers read while a writer counts, evicts, merges and clears. A token whose remainder is not that of the
-/// counted tokens was never counted.
-TEST(NextTokenCounts, AreReadWhileTheyAreWritten) {
-  NextTokenCounts table = table_of(512);
-  std::atomic<bool> done = false;
-  std::atomic<std::uint64_t> found = 0;
-  const auto read = [&](std::uint64_t seed) {
-    Random random(seed);
-    while (!done.load()) {
-      const auto last = static_cast<Token>(3 * random.below(20));
-      for (const NextTokenCounts::NextTokens& next :
-           {table.next(last), table.next(last, static_cast<Token>(3 * random.below(20)))}) {
-        ASSERT_LE(next.size(), NextTokenCounts::NextTokens::most);
-        for (const NextTokenCounts::NextToken& token : next.listed()) {
-          ASSERT_EQ(token.token % 3, 0);
-          ASSERT_GT(token.count, 0U);
-        }
-        found.fetch_add(next.size(), std::memory_order_relaxed);
-      }
-    }
-  };
-  std::thread one(read, 1);
-  std::thread two(read, 2);
-  NextTokenCounts other = table_of(512);
-  Random random(3);
-  for (int i = 0; i < 1000 || (found.load() < 1000 && i < 300'000); ++i) {
-    Tokens tokens(random.below(100));
-    for (Token& token : tokens) token = static_cast<Token>(3 * random.below(random.chance(50) ? 20 : 1000));
-    table.add(tokens);
-    other.add(tokens);
-    if (i % 50 == 0) {
-      ASSERT_TRUE(table.merge(other));
-    }
-    if (i % 200 == 0) table.clear();
-  }
-  done.store(true);
-  one.join();
-  two.join();
-  EXPECT_GT(found.load(), 0U);
 }
 
 }  // namespace

@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "reprise_testing/random.hpp"
@@ -161,53 +159,6 @@ TEST(RankedRows, AreTheSameForTheSameRowsOnEveryMachine) {
     for (const Token token : row.ranking.tokens) digest = testing::mix(digest ^ static_cast<std::uint32_t>(token));
   }
   EXPECT_EQ(digest, 14319462586641159982U);
-}
-
-/// Two readers read while a writer adds, merges and clears. The tokens of a ranking show its last token: a reader must
-/// not get tokens of another context, or tokens that were never added.
-TEST(RankedRows, AreReadWhileTheyAreWritten) {
-  RankedRows table = table_of(512);
-  std::atomic<bool> done = false;
-  std::atomic<std::uint64_t> found = 0;
-  const auto read = [&](std::uint64_t seed) {
-    Random random(seed);
-    while (!done.load()) {
-      const auto last = static_cast<Token>(random.below(20));
-      const auto before = static_cast<Token>(random.below(3));
-      table.prefetch(last);
-      for (const Ranking& ranking : {table.after(last), table.after(before, last)})
-        for (const Token token : ranking.tokens) {
-          if (token == none) continue;
-          ASSERT_EQ(token / 1000, last);
-          found.fetch_add(1, std::memory_order_relaxed);
-        }
-    }
-  };
-  std::thread one(read, 1);
-  std::thread two(read, 2);
-  RankedRows other = table_of(512);
-  Random random(3);
-  for (int i = 0; i < 1000 || (found.load() < 1000 && i < 300'000); ++i) {
-    Rows rows;
-    for (std::size_t rest = random.below(30); rest > 0; --rest) {
-      const auto last = static_cast<Token>(random.below(20));
-      const Token before = random.chance(50) ? none : static_cast<Token>(random.below(3));
-      Ranking ranking;
-      for (Token& token : ranking.tokens)
-        if (random.chance(80)) token = 1000 * last + static_cast<Token>(random.below(1000));
-      rows.push_back({before, last, ranking});
-    }
-    table.add(rows);
-    other.add(rows);
-    if (i % 50 == 0) {
-      ASSERT_TRUE(table.merge(other));
-    }
-    if (i % 200 == 0) table.clear();
-  }
-  done.store(true);
-  one.join();
-  two.join();
-  EXPECT_GT(found.load(), 0U);
 }
 
 }  // namespace

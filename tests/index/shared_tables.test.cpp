@@ -2,8 +2,10 @@
 // What NextTokenCounts and RankedRows have in common.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <utility>
 
 #include "reprise/index/next_tokens.hpp"
@@ -122,6 +124,46 @@ TYPED_TEST(SharedTable, IsMergedOnlyWithOneOfItsKeyAndSize) {
     EXPECT_EQ(merged.error().limit, 2U);
     EXPECT_TRUE(TypeParam::same(table, before)) << "nothing was merged";
   }
+}
+
+/// Two readers read while a writer adds, evicts, merges and clears. What follows a token shows this token: a reader
+/// must not get tokens of another context, or tokens that were never added.
+TYPED_TEST(SharedTable, IsReadWhileItIsWritten) {
+  auto table = table_of<TypeParam>(8, 0, 7, 20'000);
+  auto other = table_of<TypeParam>(8, 0, 7, 20'000);
+  std::atomic<bool> done = false;
+  std::atomic<std::uint64_t> found = 0;
+  const auto read = [&](std::uint64_t seed) {
+    Random random(seed);
+    while (!done.load()) {
+      const auto last = static_cast<Token>(random.below(20));
+      table.prefetch(last);
+      for (const Token next : TypeParam::after(table, static_cast<Token>(random.below(3)), last)) {
+        ASSERT_EQ(next / 1000, last);
+        found.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+  };
+  std::thread one(read, 1);
+  std::thread two(read, 2);
+  Random random(3);
+  for (int i = 0; i < 1000 || (found.load() < 1000 && i < 300'000); ++i) {
+    for (std::size_t rest = random.below(30); rest > 0; --rest) {
+      const auto last = static_cast<Token>(random.below(20));
+      const auto before = static_cast<Token>(random.below(3));
+      const auto next =
+          static_cast<Token>(1000 * last + static_cast<Token>(random.below(random.chance(50) ? 5 : 1000)));
+      for (auto* each : {&table, &other}) TypeParam::teach(*each, before, last, next);
+    }
+    if (i % 50 == 0) {
+      ASSERT_TRUE(table.merge(other));
+    }
+    if (i % 200 == 0) table.clear();
+  }
+  done.store(true);
+  one.join();
+  two.join();
+  EXPECT_GT(found.load(), 0U);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,6 +26,17 @@ struct CountTables {
     table.add(text);
   }
   static void teach(Table& table, Token last, Token next) { table.add(last, next); }
+  static void teach(Table& table, Token before, Token last, Token next) {
+    table.add(last, next);
+    table.add(before, last, next);
+  }
+  /// Returns the tokens that a reader finds after `last`, and after `before` and `last`.
+  static std::vector<Token> after(const Table& table, Token before, Token last) {
+    std::vector<Token> tokens;
+    for (const NextTokenCounts::NextTokens& next : {table.next(last), table.next(before, last)})
+      for (const NextTokenCounts::NextToken& token : next.listed()) tokens.push_back(token.token);
+    return tokens;
+  }
   static bool knows(const Table& table, Token last) { return !table.next(last).empty(); }
   static bool knows(const Table& table, Token before, Token last) { return !table.next(before, last).empty(); }
   static bool same(const Table& a, const Table& b) { return same_counts(a, b); }
@@ -39,6 +51,22 @@ struct RowTables {
   static void teach(Table& table, Token last, Token next) {
     const RankedRows::Row row{Ranking::none, last, Ranking(TokenSpan(&next, 1))};
     table.add(std::span(&row, 1));
+  }
+  /// The ranking has tokens of the same thousand as `next`.
+  static void teach(Table& table, Token before, Token last, Token next) {
+    Ranking ranking;
+    for (Token rank = 0; rank < Token{Ranking::most}; ++rank)
+      ranking.tokens[static_cast<std::size_t>(rank)] = next - next % 1000 + (next + rank) % 1000;
+    const std::array<RankedRows::Row, 2> rows = {RankedRows::Row{Ranking::none, last, ranking},
+                                                 RankedRows::Row{before, last, ranking}};
+    table.add(rows);
+  }
+  static std::vector<Token> after(const Table& table, Token before, Token last) {
+    std::vector<Token> tokens;
+    for (const Ranking& ranking : {table.after(last), table.after(before, last)})
+      for (const Token token : ranking.tokens)
+        if (token != Ranking::none) tokens.push_back(token);
+    return tokens;
   }
   static bool knows(const Table& table, Token last) { return !table.after(last).empty(); }
   static bool knows(const Table& table, Token before, Token last) { return !table.after(before, last).empty(); }
