@@ -245,6 +245,9 @@ TEST_F(Generate, PassesOnThatNoPassCanBePlanned) {
   limits.max_rows = 2;
   EXPECT_THAT(generate(session, engine, limits, stream()), testing::fails(ErrorCode::too_many_pending));
   EXPECT_TRUE(session.output().empty());
+  limits.max_rows = 3;
+  EXPECT_EQ(session.propose(limits).size(), 4U);
+  EXPECT_EQ(session.plan()->drafted, 0U) << "as many rows as are pending";
 }
 /// Saves its state before a pass. Each of the calls `failing` fails once.
 struct FailingOnce : SpanAnswers {

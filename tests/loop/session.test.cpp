@@ -146,6 +146,9 @@ TEST_F(SessionTest, VoidsATicketWhenTheSequenceChanges) {
   ticket = next_pass()->ticket;
   ASSERT_TRUE(session.begin(prompt));
   EXPECT_EQ(code_of(session.commit(ticket)), ErrorCode::bad_ticket);
+  ticket = next_pass()->ticket;
+  ASSERT_TRUE(session.abandon(ticket));
+  EXPECT_EQ(code_of(session.cancel(ticket)), ErrorCode::bad_ticket);
 }
 /// Counts the passes that it is told will not run.
 struct Cancellable : SendAll {

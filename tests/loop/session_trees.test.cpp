@@ -220,6 +220,7 @@ TEST_F(TreeSession, PadsATreeWithChildrenOfTheAnchor) {
   EXPECT_THAT(planned.nodes, ElementsAre(0, 1, 6));
   EXPECT_EQ(planned.drafted, 3U);
   EXPECT_EQ(planned.padding, 1U);
+  EXPECT_EQ(planned.shape.sequences, 1U);
   EXPECT_EQ(planned.shape.rows, 4U);
   EXPECT_EQ(planned.shape.context, 2U);
   ASSERT_TRUE(session.resolve(planned.ticket, std::array<Token, 4>{-1, 0, 0, 9}));
@@ -262,6 +263,12 @@ TEST_F(TreeSession, PadsNoFurtherThanEngineAndLimitsAllow) {
   limits = {};
   session.propose(limits);
   EXPECT_EQ(session.plan(3)->drafted, 2U) << "plan() bounds pad rows too";
+}
+TEST_F(TreeSession, CountsTheBytesOfItsStrategy) {
+  Session lookup{PromptLookupDrafter<>()};
+  ASSERT_TRUE(lookup.begin(std::vector<Token>(1000, 1)));
+  EXPECT_GT(lookup.memory_bytes(), lookup.strategy().memory_bytes());
+  EXPECT_LT(lookup.memory_bytes(), 2 * lookup.strategy().memory_bytes());
 }
 TEST_F(TreeSession, RefusesDraftsThatNoMemoryHolds) {
   Session<NoDrafter> huge{NoDrafter{}, unlimited - 1};
