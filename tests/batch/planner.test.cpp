@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
-#include <deque>
 #include <vector>
 
 #include "batch/drafts.hpp"

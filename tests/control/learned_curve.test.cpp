@@ -5,10 +5,8 @@
 
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "reprise/control/detail/pass_costs.hpp"
 #include "reprise_testing/random.hpp"

@@ -9,7 +9,6 @@
 #include <concepts>
 #include <cstddef>
 #include <limits>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <vector>
 
 #include "reprise/draft/external_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"

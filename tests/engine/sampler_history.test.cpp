@@ -21,7 +21,6 @@
 #include "reprise_testing/lossless.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/hostile_strategy.hpp"
-#include "support/oracle_strategy.hpp"
 
 namespace reprise::sampler_history_test {
 namespace {

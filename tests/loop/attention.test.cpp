@@ -18,7 +18,6 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/engine/tree.hpp"
 #include "reprise/loop/generate.hpp"
-#include "support/drafted_text.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/recurrent.hpp"
@@ -33,8 +32,6 @@ using testing::HostileStrategy;
 using testing::OracleOptions;
 using testing::OracleStrategy;
 using testing::PerRowRecurrentEngine;
-using testing::plain_text;
-using testing::random_tokens;
 using testing::RecurrentEngine;
 using testing::RecurrentModel;
 using testing::RecurrentOptions;
@@ -43,6 +40,28 @@ using testing::Transformer;
 using testing::TransformerEngine;
 using testing::TransformerOptions;
 using testing::WalkingTransformerEngine;
+
+/// Returns random tokens of a vocabulary.
+std::vector<Token> random_tokens(std::size_t count, std::uint64_t seed, std::size_t vocabulary = 64) {
+  testing::Random random(seed);
+  std::vector<Token> tokens;
+  for (std::size_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>(random.below(vocabulary)));
+  return tokens;
+}
+
+/// Returns the next `count` tokens, one per pass, of an engine that holds all of `prompt` but the last token.
+template <class Engine>
+std::vector<Token> plain_text(Engine& engine, TokenSpan prompt, std::size_t count) {
+  std::vector<Token> text(1, prompt.back());
+  while (text.size() <= count) {
+    const Token anchor = text.back();
+    auto picks = engine.verify(TokenSpan(&anchor, 1), 0);
+    text.push_back(picks[0]);
+    static_cast<void>(engine.commit(1));
+  }
+  text.erase(text.begin());
+  return text;
+}
 
 std::vector<Token> as_vector(TokenSpan tokens) { return {tokens.begin(), tokens.end()}; }
 

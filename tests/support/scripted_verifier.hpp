@@ -392,4 +392,19 @@ static_assert(VerifierWithCapabilities<ScriptedVerifier> && TruncatableVerifier<
               DistributionVerifier<ScriptedVerifier> && ConstrainedVerifier<ScriptedVerifier> &&
               !SelfWalkingVerifier<ScriptedVerifier>);
 
+/// A ScriptedVerifier that walks the draft itself, as engines do on their device. It is a separate class, because
+/// generate() calls verify_and_walk() for every pass if a verifier has it.
+class SelfWalkingScriptedVerifier : public ScriptedVerifier {
+ public:
+  using ScriptedVerifier::ScriptedVerifier;
+  explicit SelfWalkingScriptedVerifier(ScriptedVerifier engine) : ScriptedVerifier(std::move(engine)) {}
+
+  Result<Accepted> verify_and_walk(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
+    if (const auto answer = verify_tree(batch, drafted, parents); !answer) return answer.error();
+    return walk_draft();
+  }
+};
+
+static_assert(SelfWalkingVerifier<SelfWalkingScriptedVerifier> && CheckpointVerifier<SelfWalkingScriptedVerifier>);
+
 }  // namespace reprise::testing

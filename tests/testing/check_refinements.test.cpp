@@ -5,16 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "support/scripted_verifier.hpp"
-#include "support/walking_scripted_verifier.hpp"
 
 namespace reprise::testing::check_refinements_test {
 namespace {

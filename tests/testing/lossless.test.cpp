@@ -13,7 +13,6 @@
 #include "support/archetypes.hpp"
 #include "support/hostile_strategy.hpp"
 #include "support/scripted_verifier.hpp"
-#include "support/walking_scripted_verifier.hpp"
 
 namespace reprise::testing::testing_lossless_test {
 namespace {

@@ -6,8 +6,6 @@
 
 #include <vector>
 
-#include "support/walking_scripted_verifier.hpp"
-
 namespace reprise::testing::scripted_verifier_test {
 namespace {
 
