@@ -42,6 +42,18 @@ void run(Engine& engine, const Tokens& batch, std::size_t drafted, auto... rows)
   [[maybe_unused]] auto picks = engine.verify(batch, drafted);
   (static_cast<void>((*picks)[static_cast<std::size_t>(rows)]), ...);
 }
+/// As run(), for 8 and 4 after the anchor 3, and 5 after 4. The model picks 4, which row 2 holds.
+void run_tree(Engine& engine, auto... rows) {
+  auto picks = *engine.verify_tree(Tokens{3, 8, 4, 5}, 3, std::vector<NodeIndex>{-1, -1, 1});
+  (static_cast<void>(picks[static_cast<std::size_t>(rows)]), ...);
+}
+/// Runs 3, 4, 5 and 6 with these parents.
+void run_tree_of(Engine& engine, auto... parents) {
+  static_cast<void>(engine.verify_tree(Tokens{3, 4, 5, 6}, 3, std::vector<NodeIndex>{parents...}));
+}
+void keep_rows(Engine& engine, auto... rows) {
+  static_cast<void>(engine.commit_rows(std::vector{static_cast<std::size_t>(rows)...}));
+}
 void commit(Engine& engine, std::size_t keep) { static_cast<void>(engine.commit(keep)); }
 void restore(Engine& engine, std::size_t accepted) { static_cast<void>(engine.restore(accepted)); }
 
@@ -54,6 +66,7 @@ TEST_P(ScriptedVerifierRecords, ABreachOfTheContract) {
   ScriptedOptions options = counting();
   options.capabilities.max_rows = 4;
   options.capabilities.max_depth = 2;
+  options.capabilities.max_leaves = 2;
   options.capabilities.max_rollback = 2;
   options.capabilities.max_context = 8;
   options.capabilities.allowed_widths = {2, 3, 4};
@@ -84,7 +97,13 @@ const std::vector<Breach> breaches = {
     {"max_context", [](Engine& e) { e.prefill(batch(3, 4, 5, 6)), run(e, batch(7, 8), 1); }},
     {"max_rollback", [](Engine& e) { run(e, batch(3, 9, 9, 9), 3, 0), commit(e, 1); }},
     {"V11", [](Engine& e) { run(e, batch(3), 0), static_cast<void>(e.top_k(1)); }},
-    {"allowed_widths", [](Engine& e) { run(e, batch(3, 4, 5, 6, 7), 1); }}};
+    {"allowed_widths", [](Engine& e) { run(e, batch(3, 4, 5, 6, 7), 1); }},
+    {"V3", [](Engine& e) { run(e, batch(3, 4), 1), static_cast<void>(e.probabilities(1)); }},
+    {"max_leaves", [](Engine& e) { run_tree_of(e, -1, -1, -1); }},
+    {"max_depth", [](Engine& e) { run_tree_of(e, -1, 0, 1); }},
+    {"V7", [](Engine& e) { run_tree(e, 0, 1); }},  // row 1 is off the path
+    {"V8", [](Engine& e) { run_tree(e, 0, 2), keep_rows(e, 0, 1); }},
+    {"V8", [](Engine& e) { run_tree(e, 0, 2), keep_rows(e, 0, 3); }}};
 INSTANTIATE_TEST_SUITE_P(Breaches, ScriptedVerifierRecords, ::testing::ValuesIn(breaches));
 
 TEST(ScriptedVerifier, FailsHalfWayAndRecovers) {
@@ -123,6 +142,12 @@ TEST(ScriptedVerifierOfTrees, GivesAllGreedyPicksOfATree) {
   ASSERT_TRUE(engine.commit_rows(std::vector<std::size_t>{0, 2}));
   EXPECT_THAT(engine.violations(), IsEmpty());
 }
+TEST(ScriptedVerifierOfTrees, RefusesRowsThatDoNotAscend) {
+  ScriptedVerifier engine = tree_engine();
+  static_cast<void>(engine.verify_tree(tree_batch, 5, tree_parents));
+  EXPECT_FALSE(engine.commit_rows(std::vector<std::size_t>{0, 2, 2}));
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr("V4")));
+}
 TEST(ScriptedVerifierOfTrees, RefusesParentsThatAreNoTree) {
   for (const std::vector<NodeIndex>& parents :
        std::vector<std::vector<NodeIndex>>{{0}, {-2}, {-1, 1}, {}, {-1, -1, -1}}) {
@@ -130,38 +155,6 @@ TEST(ScriptedVerifierOfTrees, RefusesParentsThatAreNoTree) {
     EXPECT_FALSE(engine.verify_tree(Tokens{3, 4, 5}, 2, parents));
     EXPECT_THAT(engine.violations(), Contains(HasSubstr("V6")));
   }
-}
-TEST(ScriptedVerifierOfTrees, RecordsAPickOffThePath) {
-  ScriptedVerifier engine = tree_engine();
-  auto picks = *engine.verify_tree(tree_batch, 5, tree_parents);
-  static_cast<void>(picks[0]);  // the pick is 4, which row 2 holds
-  static_cast<void>(picks[1]);
-  EXPECT_THAT(engine.violations(), Contains(HasSubstr("V7")));
-}
-TEST(ScriptedVerifierOfTrees, RecordsRowsThatAreNotThePathThatWasRead) {
-  for (const std::vector<std::size_t>& rows : std::vector<std::vector<std::size_t>>{{0, 1}, {0, 3}}) {
-    ScriptedVerifier engine = tree_engine();
-    auto picks = *engine.verify_tree(tree_batch, 5, tree_parents);
-    static_cast<void>(picks[0]);
-    static_cast<void>(picks[2]);
-    static_cast<void>(engine.commit_rows(rows));
-    EXPECT_THAT(engine.violations(), Contains(HasSubstr("V8")));
-  }
-}
-TEST(ScriptedVerifierOfTrees, RefusesRowsThatDoNotAscend) {
-  ScriptedVerifier engine = tree_engine();
-  static_cast<void>((*engine.verify_tree(tree_batch, 5, tree_parents))[0]);
-  EXPECT_FALSE(engine.commit_rows(std::vector<std::size_t>{0, 2, 2}));
-  EXPECT_THAT(engine.violations(), Contains(HasSubstr("V4")));
-}
-TEST(ScriptedVerifierOfTrees, RecordsMorePathsAndLevelsThanItCan) {
-  ScriptedOptions options = counting();
-  options.capabilities.max_leaves = 2;
-  options.capabilities.max_depth = 2;
-  ScriptedVerifier engine(options, prompt);
-  static_cast<void>(engine.verify_tree(tree_batch, 5, tree_parents));
-  EXPECT_THAT(engine.violations(), Contains(HasSubstr("max_leaves")));
-  EXPECT_THAT(engine.violations(), Contains(HasSubstr("max_depth")));
 }
 TEST(ScriptedVerifier, SaysHowLongTheLastPassTook) {
   ScriptedOptions options = counting();
@@ -207,12 +200,6 @@ TEST(ScriptedRule, IsNotAppliedWhereTheTextIsNotKnown) {
   EXPECT_EQ(engine.allowed(Tokens{1, 2}), 0U);
   engine.prefill(Tokens{3});
   EXPECT_EQ(engine.allowed(Tokens{1, 2}), 2U);
-}
-TEST(ScriptedDistributions, AreHeldToTheOrderOfPicks) {
-  ScriptedVerifier engine(counting(), prompt);
-  static_cast<void>(engine.verify(Tokens{3, 4}, 1));
-  static_cast<void>(engine.probabilities(1));
-  EXPECT_THAT(engine.violations(), Contains(HasSubstr("V3")));
 }
 
 }  // namespace
