@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/any_strategy.hpp"
@@ -64,16 +65,6 @@ void round(Lent& drafter, std::size_t accepted) {
                     Token{-5},
                     cut,
                     {}});
-}
-
-TEST(TokenTableDrafter, WritesAChainOfTheMemory) {
-  const Drafted draft = drafted(table_of(2, {1, 2, 3, 4, 5}), {1, 2});
-  ASSERT_EQ(draft.nodes.size(), 3U);
-  for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(draft.nodes[i].parent, static_cast<NodeIndex>(i) - 1);
-    EXPECT_EQ(draft.nodes[i].source, DraftSource::store);
-    EXPECT_EQ(draft.nodes[i].match_length, 2U);
-  }
 }
 
 TEST(TokenTableDrafter, DraftsNothingWithoutATableOrAContextOfItsLength) {
@@ -134,7 +125,13 @@ TEST(TokenTableDrafter, AgreesWithAMapThatIsAskedAgainAndAgain) {
       expected.push_back(found->second);
       chain.push_back(found->second);
     }
-    EXPECT_EQ(drafted(table, context, {.max_draft = 40}).tokens(), expected);
+    const Drafted draft = drafted(table, context, {.max_draft = 40});
+    ASSERT_EQ(draft.tokens(), expected);
+    for (std::size_t k = 0; k < draft.nodes.size(); ++k) {
+      ASSERT_EQ(draft.nodes[k].parent, static_cast<NodeIndex>(k) - 1);
+      ASSERT_EQ(draft.nodes[k].source, DraftSource::store);
+      ASSERT_EQ(draft.nodes[k].match_length, n);
+    }
   }
 }
 
@@ -197,73 +194,43 @@ TEST(TokenTableDrafter, LearnsTheTokensThatARebasedContextHasOfItsOwn) {
 
 // --- Bad streaks ---
 
-struct Resting : ::testing::Test {
-  TokenTable table = table_of(2, {1, 2, 3, 4, 5, 6});
-  Options options{.poor_rounds = 3, .rest_rounds = 4};
-
-  Lent begun() {
-    Lent drafter = lent(&table, options);
-    drafter.begin(Tokens{1, 2});
-    return drafter;
-  }
-  static bool rests(Lent& drafter) { return drafted_by(drafter).held_back; }
+/// Rounds of a drafter that rests for four rounds after three poor ones: `p` a poor round, `g` a good one, `h` half a
+/// draft accepted, `n` nobody asks, `0` nothing to draft, `b` the next sequence begins.
+struct Streak {
+  const char* rounds;
+  const char* rests;  ///< before each round and after the last: `r` if the drafter rests
+  Probability poor_share = Options{}.poor_share;
+};
+const std::vector<Streak> streaks = {
+    {"pppppppp", "...rrrr.r"},  // after a rest one poor round is enough
+    {"pppnnnn", "...rrrr."},
+    {"ppgppgppgppg", "............."},
+    {"000000000", ".........."},
+    {"pppbpp", "...r..."},
+    {"ggg", "...r", Probability::ratio(1, 2)},  // one of four tokens
+    {"hhh", "....", Probability::ratio(1, 2)},
 };
 
-TEST_F(Resting, FollowsPoorRounds) {
-  Lent drafter = begun();
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_FALSE(rests(drafter));
-    round(drafter, 0);
-  }
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_TRUE(rests(drafter));
-    EXPECT_THAT(tokens_of(drafter), IsEmpty());
-    round(drafter, 0);
-  }
-  EXPECT_FALSE(rests(drafter));
-  EXPECT_EQ(tokens_of(drafter).size(), 4U);
-  round(drafter, 0);
-  EXPECT_TRUE(rests(drafter)) << "after a rest one poor round is enough";
-}
-TEST_F(Resting, PassesInRoundsInWhichNobodyAsks) {
-  Lent drafter = begun();
-  for (int i = 0; i < 3; ++i) round(drafter, 0);
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_TRUE(rests(drafter));
-    drafter.feedback({{}, {}, {}, Token{7}, Cut::budget, {}});
-  }
-  EXPECT_FALSE(rests(drafter));
-}
-TEST_F(Resting, EndsWithAGoodRound) {
-  Lent drafter = begun();
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_FALSE(rests(drafter));
-    round(drafter, i % 3 == 2 ? 1 : 0);
+TEST(TokenTableDrafter, RestsAfterPoorRounds) {
+  const TokenTable table = table_of(2, {1, 2, 3, 4, 5, 6});
+  for (const Streak& streak : streaks) {
+    Lent drafter = lent(&table, {.poor_rounds = 3, .poor_share = streak.poor_share, .rest_rounds = 4});
+    drafter.begin(Tokens{1, 2});
+    std::string rests;
+    for (const char* next = streak.rounds;; ++next) {
+      const Drafted draft = drafted_by(drafter);
+      EXPECT_EQ(draft.nodes.size(), draft.held_back ? 0U : 4U) << streak.rounds;
+      rests += draft.held_back ? 'r' : '.';
+      if (*next == '\0') break;
+      if (*next == 'p' || *next == 'g' || *next == 'h') round(drafter, *next == 'p' ? 0 : *next == 'g' ? 1 : 2);
+      if (*next == 'n') drafter.feedback({{}, {}, {}, Token{7}, Cut::budget, {}});
+      if (*next == '0') drafter.feedback({{}, {}, {}, Token{7}, Cut::no_match, {}});
+      if (*next == 'b') drafter.begin(Tokens{1, 2});
+    }
+    EXPECT_EQ(rests, streak.rests) << streak.rounds;
   }
 }
-TEST_F(Resting, DependsOnTheShareThatWasAccepted) {
-  options.poor_share = Probability::ratio(1, 2);
-  Lent drafter = begun();
-  for (int i = 0; i < 3; ++i) round(drafter, 1);
-  EXPECT_TRUE(rests(drafter));
-  drafter = begun();
-  for (int i = 0; i < 3; ++i) round(drafter, 2);
-  EXPECT_FALSE(rests(drafter));
-}
-TEST_F(Resting, DoesNotCountRoundsInWhichNothingWasTested) {
-  Lent drafter = begun();
-  for (int i = 0; i < 9; ++i) drafter.feedback({{}, {}, {}, Token{7}, Cut::no_match, {}});
-  EXPECT_FALSE(rests(drafter));
-}
-TEST_F(Resting, EndsWithTheSequence) {
-  Lent drafter = begun();
-  for (int i = 0; i < 3; ++i) round(drafter, 0);
-  EXPECT_TRUE(rests(drafter));
-  drafter.begin(Tokens{1, 2});
-  EXPECT_FALSE(rests(drafter));
-  for (int i = 0; i < 2; ++i) round(drafter, 0);
-  EXPECT_FALSE(rests(drafter));
-}
+
 // --- Probabilities ---
 
 TEST(TokenTableDrafterProbabilities, AreLearnedFromWhatTheTargetPicks) {
