@@ -227,7 +227,6 @@ reprise_add_tests(
   property/learned_costs.test.cpp
   property/loss_budget.test.cpp
   property/lossless.test.cpp
-  property/missing_times.test.cpp
   property/ngram_world.test.cpp
   property/sampled_rounds.test.cpp
   property/sampling_statistics.test.cpp

@@ -144,7 +144,7 @@ TEST(ScriptedVerifierOfTrees, GivesAllGreedyPicksOfATree) {
 }
 TEST(ScriptedVerifierOfTrees, RefusesRowsThatDoNotAscend) {
   ScriptedVerifier engine = tree_engine();
-  static_cast<void>(engine.verify_tree(tree_batch, 5, tree_parents));
+  static_cast<void>((*engine.verify_tree(tree_batch, 5, tree_parents))[0]);
   EXPECT_FALSE(engine.commit_rows(std::vector<std::size_t>{0, 2, 2}));
   EXPECT_THAT(engine.violations(), Contains(HasSubstr("V4")));
 }
