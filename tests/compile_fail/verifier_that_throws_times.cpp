@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: pass_time\(\) has to be noexcept
+#include <chrono>
+
 #include "reprise/loop/generate.hpp"
 #include "reprise/speculator.hpp"
 

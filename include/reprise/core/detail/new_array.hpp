@@ -21,7 +21,7 @@ class OwnedArray {
     std::swap(data_, taken.data_);
     return *this;
   }
-  ~OwnedArray() { delete[] data_; }
+  ~OwnedArray() { delete[] data_; }  // NOLINT(clang-analyzer-cplusplus.NewDelete): it loses track of moves
 
   [[nodiscard]] T* get() const noexcept { return data_; }
   [[nodiscard]] T& operator[](std::size_t i) const noexcept { return data_[i]; }
