@@ -45,7 +45,7 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhenTheContextHasChan
   drafter.begin(context(1000));
   drafter.reserve(text.size());
   drafter.rebase(context(1000), context(8));
-  ASSERT_GT(drafter.evidence(), 900U);
+  ASSERT_GT(drafter.replaced_tokens(), 900U);
   const AllocationWatch watch;
   for (std::size_t at = 8; at < text.size(); at += 4) drafter.observe(context(at + 4), 4, Origin::prompt);
   EXPECT_EQ(watch.allocations(), 0U);

@@ -77,7 +77,7 @@ TEST(CommonEnds, DoNotOverlap) {
 
 TEST_F(Rebased, KeepsTheDroppedBlockWithWhatStoodAroundIt) {
   drafter.rebase(without_reasoning());
-  EXPECT_EQ(drafter.evidence(), 32 + reasoning.size() + 32);
+  EXPECT_EQ(drafter.replaced_tokens(), 32 + reasoning.size() + 32);
   const TokenSpan text = drafter.index().tokens();
   const Tokens whole = numbers(8, 32) + reasoning + numbers(2000, 32) + without_reasoning();
   EXPECT_TRUE(std::equal(text.begin(), text.end(), whole.begin(), whole.end()));
@@ -86,15 +86,15 @@ TEST_F(Rebased, KeepsTheDroppedBlockWithWhatStoodAroundIt) {
 TEST(MaxEvidence, BoundsWhatIsKeptHoweverOftenTheContextChanges) {
   for (const std::size_t most : {0U, 10U, 500U}) {
     NgramOptions options;
-    options.max_evidence = most;
+    options.max_replaced = most;
     LentNgram<> drafter(options);
     drafter.begin(numbers(0, 300));
     for (Token i = 1; i < 40; ++i) {
       drafter.rebase(numbers(i * 1000, 300));
-      EXPECT_LE(drafter.evidence(), most);
-      EXPECT_EQ(drafter.index().tokens().size(), drafter.evidence() + 300);
+      EXPECT_LE(drafter.replaced_tokens(), most);
+      EXPECT_EQ(drafter.index().tokens().size(), drafter.replaced_tokens() + 300);
     }
-    EXPECT_EQ(drafter.evidence(), most);
+    EXPECT_EQ(drafter.replaced_tokens(), most);
     // The latest evidence stays.
     drafter.observe(numbers(38'000 + 292, 4), Origin::output);
     const Tokens drafted = tokens_of(drafter);
@@ -112,7 +112,7 @@ TEST(MaxBytes, DropTheEvidenceWhereThereIsNoRoomForBoth) {
   ASSERT_FALSE(drafter.exhausted());
   drafter.rebase(TokenSpan(text).last(3000));
   EXPECT_FALSE(drafter.exhausted());
-  EXPECT_EQ(drafter.evidence(), 0U);
+  EXPECT_EQ(drafter.replaced_tokens(), 0U);
   LentNgram<> fresh(options);
   fresh.begin(TokenSpan(text).last(3000));
   expect_same_drafts(drafter, fresh);
@@ -124,12 +124,12 @@ TEST(MaxBytes, DropTheEvidenceWhereTheContextComesToNeedTheRoom) {
   LentNgram<> drafter(options);
   drafter.begin(TokenSpan(text).first(1500));
   drafter.rebase(TokenSpan(text).subspan(1500, 500));
-  ASSERT_GT(drafter.evidence(), 1000U);
+  ASSERT_GT(drafter.replaced_tokens(), 1000U);
   std::size_t dropped_at = 0;
   for (std::size_t at = 2000; at < 4300; at += 100) {
     drafter.observe(TokenSpan(text).subspan(at, 100), Origin::output);
     ASSERT_FALSE(drafter.exhausted()) << at;
-    if (drafter.evidence() == 0 && dropped_at == 0) dropped_at = at;
+    if (drafter.replaced_tokens() == 0 && dropped_at == 0) dropped_at = at;
   }
   EXPECT_GT(dropped_at, 2200U);
   EXPECT_LE(drafter.index().memory_bytes(), options.max_bytes);

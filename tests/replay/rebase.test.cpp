@@ -19,10 +19,10 @@
 namespace reprise::replay::rebase_test {
 namespace {
 
-/// Returns the tokens and passes of all turns with a changed context. `evidence`: see NgramOptions::max_evidence.
-Statistics replay(const Trace& trace, bool rebase, std::size_t evidence = NgramOptions().max_evidence) {
+/// Returns the tokens and passes of all turns with a changed context. `evidence`: see NgramOptions::max_replaced.
+Statistics replay(const Trace& trace, bool rebase, std::size_t evidence = NgramOptions().max_replaced) {
   NgramOptions options;
-  options.max_evidence = evidence;
+  options.max_replaced = evidence;
   Statistics total;
   for (const TraceSession& recorded : trace.sessions) {
     Session<NgramDrafter<>> session{NgramDrafter<>(options)};

@@ -90,7 +90,7 @@ class LentNgram : public Lent<NgramDrafter<Index>> {
   [[nodiscard]] const NgramOptions& options() const { return this->strategy().options(); }
   [[nodiscard]] const Index& index() const { return this->strategy().index(); }
   [[nodiscard]] const CalibrationState& calibration() const { return this->strategy().calibration(); }
-  [[nodiscard]] std::size_t evidence() const { return this->strategy().evidence(); }
+  [[nodiscard]] std::size_t replaced_tokens() const { return this->strategy().replaced_tokens(); }
   [[nodiscard]] bool exhausted() const { return this->strategy().exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const { return this->strategy().memory_bytes(); }
 };
@@ -189,7 +189,7 @@ class NgramWorld {
       options.prior = prior;
     }
     if (choices_.chance(20)) options.key = choices_.below(1U << 16);
-    if (choices_.chance(30)) options.max_evidence = choices_.below(200);
+    if (choices_.chance(30)) options.max_replaced = choices_.below(200);
     std::array<HistoryStore, NgramOptions::max_stores> memories;
     std::vector<HistoryStore*> stores;
     const std::size_t wanted = choices_.chance(50) ? 1 + choices_.below(4) * choices_.below(2) : 0;
@@ -242,7 +242,7 @@ class NgramWorld {
         case 4:
           sequence.rebase(changed(sequence.context()));
           ++coverage_.rebases;
-          coverage_.most_evidence = std::max(coverage_.most_evidence, sequence.evidence());
+          coverage_.most_evidence = std::max(coverage_.most_evidence, sequence.replaced_tokens());
           break;
         default: {
           said_.clear();
@@ -423,7 +423,7 @@ class NgramWorld {
       for (const Token token : row.ranking.tokens)
         if (token < 0 && token != Ranking::none) return "a negative token was kept";
     note(drafter.top_k_wanted());
-    note(sequence.evidence());
+    note(sequence.replaced_tokens());
     note(drafter.calibration().lessons);
     note(drafter.calibration().recent);
     reprise::detail::for_each_bias([&](auto bias) { note(static_cast<std::uint32_t>(bias)); }, drafter.calibration());

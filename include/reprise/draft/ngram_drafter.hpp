@@ -42,7 +42,7 @@ struct NgramOptions {
   std::uint64_t key = IndexOptions{}.key;                ///< see IndexOptions
   std::size_t max_bytes = unlimited;                     ///< memory limit of the index; see IndexOptions
   std::uint32_t vocabulary = IndexOptions{}.vocabulary;  ///< number of token ids; see IndexOptions
-  std::size_t max_evidence = 1 << 16;  ///< maximum number of evidence tokens that rebase() keeps; 0: none
+  std::size_t max_replaced = 1 << 16;  ///< maximum number of replaced tokens that rebase() keeps; 0: none
   /// Other texts, such as past sequences. Occurrences of the context's last tokens in these texts also vote for the
   /// next token (see NgramDrafter). The stores must outlive the drafter and its copies. Other threads may write to
   /// stores that allow it. An occurrence in a store does not vote if one in the context has a longer unbroken
@@ -130,27 +130,27 @@ class NgramDrafter {
   }
   void truncate(TokenSpan, std::size_t size) {
     forget_proposal();
-    if (size < shown_.lags_end() - std::min(shown_.lags_end(), evidence())) shown_.forget_lags();
+    if (size < shown_.lags_end() - std::min(shown_.lags_end(), replaced_tokens())) shown_.forget_lags();
     context_.truncate(size);
   }
   /// Replaces the context; see RebasableStrategy. The old tokens between the common beginning and the common end of the
-  /// two contexts become evidence. Up to 32 tokens before and after them are included. At most the latest
-  /// NgramOptions::max_evidence tokens of evidence are kept. The calibration is kept too. If NgramOptions::max_bytes or
-  /// the memory does not suffice for evidence and context, the evidence is dropped.
+  /// two contexts stay as evidence. Up to 32 tokens before and after them are included. At most the latest
+  /// NgramOptions::max_replaced such tokens are kept. The calibration is kept too. If NgramOptions::max_bytes or the
+  /// memory does not suffice for them and the context, they are dropped.
   ///
-  /// Cost in time and memory: that of begin() with evidence and context. It also takes 4 temporary bytes for each token
-  /// of the old evidence and of both contexts. If the context has only grown, the cost is that of observe().
+  /// Cost in time and memory: that of begin() with the kept tokens and the context. It also takes 4 temporary bytes for
+  /// each token of the old text and of both contexts. If the context has only grown, the cost is that of observe().
   void rebase(TokenSpan before, TokenSpan context) {
     forget_proposal();
     if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) shown_.forget_lags();
-    context_.rebase(before, context, options_.max_evidence);
+    context_.rebase(before, context, options_.max_replaced);
   }
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
   /// holds for at most 32,768 distinct tokens. After the first row that the target shows, one observe() allocates
   /// NgramOptions::row_bytes nevertheless, unless learn_row() has allocated them.
   void reserve(std::size_t max_context) { context_.reserve(max_context); }
 
-  /// Drafts from the index's own text, [evidence | context], not from the span passed in.
+  /// Drafts from the index's own text, [replaced | context], not from the span passed in.
   void propose(TokenSpan, Draft& draft) {
     forget_proposal();
     if (exhausted() || context_.context().empty() || draft.full() || draft.budget().max_depth == 0) return;
@@ -198,10 +198,10 @@ class NgramDrafter {
   [[nodiscard]] std::span<const RankedRows::Row> rows() const noexcept REPRISE_LIFETIMEBOUND { return shown_.rows(); }
 
   [[nodiscard]] const NgramOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
-  /// Returns the index over the text [evidence | context]; see rebase().
+  /// Returns the index over the text [replaced | context]; see rebase().
   [[nodiscard]] const Index& index() const noexcept REPRISE_LIFETIMEBOUND { return context_.index(); }
-  /// Returns the number of evidence tokens that rebase() has kept.
-  [[nodiscard]] std::size_t evidence() const noexcept { return context_.evidence(); }
+  /// Returns the number of replaced tokens that rebase() has kept.
+  [[nodiscard]] std::size_t replaced_tokens() const noexcept { return context_.replaced_tokens(); }
   /// Returns the calibration: NgramOptions::prior with the corrections learned since begin(). It can be the prior of
   /// the next sequence.
   [[nodiscard]] const CalibrationState& calibration() const noexcept REPRISE_LIFETIMEBOUND {

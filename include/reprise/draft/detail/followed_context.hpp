@@ -177,8 +177,8 @@ inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
 /// A growing context with the lookup state of NgramDrafter: an n-gram index, the followed matches, token counts and
 /// token origins.
 ///
-/// The indexed text is [evidence | context]. Tokens that rebase() removes from the context become evidence. The
-/// evidence comes first, so the context is always one piece at the end of the text and can be truncated as usual. All
+/// The indexed text is [replaced | context]. Tokens that rebase() removes from the context stay as evidence. They
+/// come first, so the context is always one piece at the end of the text and can be truncated as usual. All
 /// positions refer to this text.
 ///
 /// The matches depend on how the context has grown: a lookup does not find a match that has survived an edit. The
@@ -203,7 +203,7 @@ class FollowedContext {
     checkpoints_.clear();
     matches_.reset();
     size_ = 0;
-    evidence_ = 0;
+    replaced_ = 0;
   }
 
   /// Adds the last `fresh` tokens of `context`, which are new.
@@ -213,15 +213,15 @@ class FollowedContext {
     origins_.append(fresh, origin);
     size_ += fresh;
     grow(context.last(fresh));
-    if (whole && index_.exhausted() && evidence_ != 0) give_up_evidence(context);
+    if (whole && index_.exhausted() && replaced_ != 0) drop_replaced(context);
   }
 
   /// Replaces the context `before` with `fresh`. The old tokens between the common beginning and the common end become
-  /// evidence, with up to 32 tokens before and after them. At most the latest `max_evidence` tokens of evidence are
-  /// kept. New tokens count as prompt. If memory runs out, the evidence is dropped. Preconditions: `before` is the
-  /// current context; neither span points into this index.
-  REPRISE_COLD void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_evidence) {
-    REPRISE_EXPECTS(before.size() == size_ - evidence_);
+  /// evidence, with up to 32 tokens before and after them. At most the latest `max_replaced` such tokens are
+  /// kept. New tokens count as prompt. If memory runs out, the replaced tokens are dropped. Preconditions: `before` is
+  /// the current context; neither span points into this index.
+  REPRISE_COLD void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_replaced) {
+    REPRISE_EXPECTS(before.size() == size_ - replaced_);
     const CommonEnds common = common_ends(before, fresh);
     if (!index_.exhausted() && common.head == before.size())
       return observe(fresh, fresh.size() - common.head, Origin::prompt);
@@ -231,8 +231,8 @@ class FollowedContext {
       return observe(fresh, fresh.size(), Origin::prompt);
     }
 
-    // The old text: [old evidence | common head | replaced | common tail].
-    const TextRange head{evidence_, evidence_ + common.head};
+    // The old text: [replaced before | common head | replaced now | common tail].
+    const TextRange head{replaced_, replaced_ + common.head};
     const TextRange replaced{head.end, size_ - common.tail};
     const TextRange tail{replaced.end, size_};
     OriginBits origins;
@@ -240,26 +240,26 @@ class FollowedContext {
       origins.append(origins_, range.begin, range.end);
       static_cast<void>(text.append(tokens().subspan(range.begin, range.end - range.begin)));
     };
-    // The new text: [old evidence | replaced tokens and their surroundings | context], without the oldest evidence.
+    // The new text: [replaced before | replaced now, and its surroundings | context], without the oldest tokens.
     TextRange dropped{head.end, head.end};
     if (replaced.begin != replaced.end)
       dropped = {replaced.begin - std::min(common.head, seam), replaced.end + std::min(common.tail, seam)};
-    const std::size_t evidence = std::min(evidence_ + (dropped.end - dropped.begin), max_evidence);
-    const std::size_t from_dropped = std::min(evidence, dropped.end - dropped.begin);
-    keep({evidence_ - (evidence - from_dropped), evidence_});
+    const std::size_t kept = std::min(replaced_ + (dropped.end - dropped.begin), max_replaced);
+    const std::size_t from_dropped = std::min(kept, dropped.end - dropped.begin);
+    keep({replaced_ - (kept - from_dropped), replaced_});
     keep({dropped.end - from_dropped, dropped.end});
 
     origins.append(origins_, head.begin, head.end);
     origins.append(fresh.size() - common.head - common.tail, Origin::prompt);
     origins.append(origins_, tail.begin, tail.end);
     static_cast<void>(text.append(fresh));
-    restart({text.data(), text.size()}, std::move(origins), evidence);
-    if (index_.exhausted() && evidence_ != 0) give_up_evidence(fresh);
+    restart({text.data(), text.size()}, std::move(origins), kept);
+    if (index_.exhausted() && replaced_ != 0) drop_replaced(fresh);
   }
 
   void truncate(std::size_t size) {
-    if (size >= size_ - evidence_) return;
-    size += evidence_;
+    if (size >= size_ - replaced_) return;
+    size += replaced_;
     size_ = size;
     origins_.truncate(size);
     if (size > index_.tokens().size()) return index_.truncate(size);  // memory ran out before `size`
@@ -272,7 +272,7 @@ class FollowedContext {
   /// holds for at most 32,768 distinct tokens.
   REPRISE_COLD void reserve(std::size_t max_context) {
     reserved_ = max_context;
-    const std::size_t text = evidence_ + max_context;
+    const std::size_t text = replaced_ + max_context;
     static_cast<void>(index_.reserve(text));
     static_cast<void>(counts_.reserve(std::min<std::size_t>(text, 32'768)));
     static_cast<void>(origins_.reserve(text));
@@ -283,9 +283,9 @@ class FollowedContext {
   /// Returns the indexed part of the text.
   [[nodiscard]] TokenSpan tokens() const noexcept { return index_.tokens(); }
   /// Returns the indexed part of the context.
-  [[nodiscard]] TokenSpan context() const noexcept { return tokens().subspan(std::min(evidence_, tokens().size())); }
-  /// Returns the number of evidence tokens before the context.
-  [[nodiscard]] std::size_t evidence() const noexcept { return evidence_; }
+  [[nodiscard]] TokenSpan context() const noexcept { return tokens().subspan(std::min(replaced_, tokens().size())); }
+  /// Returns the number of replaced tokens before the context.
+  [[nodiscard]] std::size_t replaced_tokens() const noexcept { return replaced_; }
   [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return matches_.matches(); }
   [[nodiscard]] const TokenCounts& counts() const noexcept { return counts_; }
   [[nodiscard]] Origin origin_of(Position position) const noexcept { return origins_.of(position); }
@@ -298,7 +298,7 @@ class FollowedContext {
   static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // maximum number of lookup results per order
   static constexpr std::size_t followed = 64;  // only the last 64 tokens of a long run advance the matches
   static constexpr std::size_t checkpoint_distance = 256;
-  static constexpr std::size_t seam = 32;  // tokens kept around evidence, so that matches can enter and leave it
+  static constexpr std::size_t seam = 32;  // tokens kept around replaced ones, so that matches can enter and leave it
 
   struct TextRange {
     std::size_t begin = 0;
@@ -329,19 +329,19 @@ class FollowedContext {
       follow(token);
     }
   }
-  /// Replaces everything with a text whose first `evidence` tokens are evidence.
-  void restart(TokenSpan text, OriginBits origins, std::size_t evidence) {
+  /// Replaces everything with a text whose first `replaced` tokens are such tokens.
+  void restart(TokenSpan text, OriginBits origins, std::size_t replaced) {
     clear();
     origins_ = std::move(origins);
-    evidence_ = evidence;
+    replaced_ = replaced;
     size_ = text.size();
     if (reserved_ != 0) reserve(reserved_);
     grow(text);
   }
-  /// Drops the evidence when the index runs out of memory, because evidence must not take memory from the context.
-  REPRISE_COLD void give_up_evidence(TokenSpan context) {
+  /// Drops the replaced tokens when the index runs out of memory, because they must not take memory from the context.
+  REPRISE_COLD void drop_replaced(TokenSpan context) {
     OriginBits origins;
-    origins.append(origins_, evidence_, size_);
+    origins.append(origins_, replaced_, size_);
     restart(context, std::move(origins), 0);
   }
 
@@ -414,7 +414,7 @@ class FollowedContext {
   LiveMatches matches_;
   Buffer<Checkpoint> checkpoints_;
   std::size_t size_ = 0;      // tokens in the text, including those that did not fit in the index
-  std::size_t evidence_ = 0;  // tokens of evidence, which come before the context
+  std::size_t replaced_ = 0;  // tokens that rebase() has kept, before the context
   std::size_t reserved_ = 0;
 };
 
