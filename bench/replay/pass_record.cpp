@@ -26,7 +26,7 @@ void PassRecorder::tested(const Outcome& outcome) {
 
 void PassRecorder::passed(const Passed& pass) {
   if (now_ == nullptr || !now_->complete) return;
-  // A node takes a token of up to 7 bytes, its parent, its percentage, its source and its fate; see page_json.cpp.
+  // A node takes a token of up to 7 bytes, its parent, its percentage, its source and its fate; see page.cpp.
   bytes_ += 24 + 17 * pass_.nodes.size() + 8 * pass.committed;
   if (bytes_ > most_bytes_) {
     now_->complete = false;
