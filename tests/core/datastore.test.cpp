@@ -98,6 +98,11 @@ class Text {
 };
 static_assert(Datastore<Text>);
 
+TEST(StoreRun, DiffersInItsSizeOrItsEnd) {
+  EXPECT_NE((StoreRun{2, 3}), (StoreRun{1, 3}));
+  EXPECT_NE((StoreRun{2, 3}), (StoreRun{2, no_place}));
+}
+
 TEST(DatastoreRef, RefersToNothingAtFirst) {
   EXPECT_TRUE(DatastoreRef().empty());
   constexpr std::array<DatastoreRef, 2> none;

@@ -74,6 +74,14 @@ struct FewPicks {
   void commit(std::size_t) {}
 };
 
+TEST_F(Generate, RefusesAnEmptyPromptAndOneLongerThanTheLimit) {
+  ScriptedVerifier engine(counting());
+  EXPECT_EQ(generate(session, engine, {}, limits).error().code, ErrorCode::empty_context);
+  limits.max_context = 2;
+  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::context_too_long);
+  EXPECT_EQ(engine.counters().verifies, 0U);
+}
+
 TEST_F(Generate, RefusesPicksThatEndBeforeTheFirstDisagreement) {
   for (const std::size_t most : {1U, 2U, 4U}) {
     FewPicks engine{most};

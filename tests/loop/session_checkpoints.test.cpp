@@ -272,6 +272,8 @@ TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {
   ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4, 5}));
   ASSERT_TRUE(session.commit(pass->ticket));
   EXPECT_EQ(session.statistics().count(Cut::constraint), 1U);
+  session.constrain([](TokenSpan) { return ADD_FAILURE(), std::size_t{0}; });
+  EXPECT_EQ(session.plan().error().code, ErrorCode::not_proposed) << "the round is over";
   session.propose(limits);  // nothing of the next draft is refused
   EXPECT_EQ(session.plan()->drafted, 3U);
 }
