@@ -98,6 +98,10 @@ class Text {
 };
 static_assert(Datastore<Text>);
 
+TEST(StoreMatch, DiffersInItsPlaceOrItsAgreements) {
+  EXPECT_NE((StoreMatch{4, 1}), (StoreMatch{5, 1}));
+  EXPECT_NE((StoreMatch{4, 1}), (StoreMatch{4, 2}));
+}
 TEST(StoreRun, DiffersInItsSizeOrItsEnd) {
   EXPECT_NE((StoreRun{2, 3}), (StoreRun{1, 3}));
   EXPECT_NE((StoreRun{2, 3}), (StoreRun{2, no_place}));
