@@ -82,6 +82,17 @@ TEST_F(Generate, RefusesAnEmptyPromptAndOneLongerThanTheLimit) {
   EXPECT_EQ(engine.counters().verifies, 0U);
 }
 
+TEST_F(Generate, AsksTheVerifierWhatItCanDo) {
+  ScriptedOptions options = counting();
+  options.capabilities.max_context = 6;
+  options.capabilities.max_rows = 2;
+  ScriptedVerifier engine(options, prompt);
+  const auto generation = generate(session, engine, prompt, limits);
+  EXPECT_EQ(generation->finish, FinishReason::context_full);
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5));
+  EXPECT_TRUE(engine.violations().empty());
+}
+
 TEST_F(Generate, RefusesPicksThatEndBeforeTheFirstDisagreement) {
   for (const std::size_t most : {1U, 2U, 4U}) {
     FewPicks engine{most};

@@ -54,12 +54,82 @@ TEST_F(OpenRoundTest, ClosesWherePendingTokensDoNotFit) {
   limits.max_rows = 4;
   EXPECT_EQ(refusal_of_plan(), ErrorCode::not_proposed);
 }
+TEST_F(OpenRoundTest, KnowsOnlyTheNewestTicket) {
+  begin();
+  propose({3, 4});
+  const auto old = plan(2);
+  const auto pass = plan(1);
+  ASSERT_TRUE(old && pass);
+  EXPECT_EQ(resolve(old->ticket, {3}).error().code, ErrorCode::bad_ticket);
+  EXPECT_FALSE(round.is_open(old->ticket));
+  ASSERT_TRUE(resolve(pass->ticket, {3}));
+  EXPECT_EQ(resolve(pass->ticket, {3}).error().code, ErrorCode::bad_ticket) << "once";
+  EXPECT_TRUE(round.report_top_k(pass->ticket, 0, {}));
+  EXPECT_TRUE(round.is_open(pass->ticket));
+  round.close();
+  EXPECT_FALSE(round.is_open(pass->ticket));
+  EXPECT_FALSE(round.report_top_k(pass->ticket, 0, {}));
+}
+TEST_F(OpenRoundTest, ReportsARejectionOfASnapshotEngineAsAReplay) {
+  for (const Rollback rollback : {Rollback::trim, Rollback::snapshot})
+    for (const Token pick : {3, 7}) {
+      begin({.rollback = rollback});
+      propose({3});
+      const auto pass = plan(1);
+      ASSERT_TRUE(pass && resolve(pass->ticket, {pick, 4}));
+      EXPECT_EQ(round.report(sequence, {}).replayed, rollback == Rollback::snapshot && pick == 7);
+    }
+}
 TEST_F(OpenRoundTest, OpensWithoutTheDraftBefore) {
   begin();
   propose({3, 4});
   round.close();
   round.open(limits);
   EXPECT_TRUE(round.draft().empty());
+}
+TEST_F(OpenRoundTest, KeepsTheDraftOfAPassThatIsGivenUp) {
+  begin();
+  propose({3, 4});
+  const auto pass = plan(2);
+  ASSERT_TRUE(pass);
+  EXPECT_TRUE(round.fit(sequence, unlimited, Cut::budget));
+  EXPECT_FALSE(resolve(pass->ticket, {3}));
+  EXPECT_EQ(round.draft().size(), 2U);
+  const auto next = plan(1);
+  ASSERT_TRUE(next);
+  round.constrain([](TokenSpan path) { return path.size(); });
+  EXPECT_FALSE(resolve(next->ticket, {3}));
+  EXPECT_TRUE(plan(1));
+  round.close();
+  round.constrain([](TokenSpan path) { return path.size(); });
+  EXPECT_EQ(refusal_of_plan(), ErrorCode::not_proposed) << "there was none to give up";
+}
+TEST_F(OpenRoundTest, RefusesPicksThatDecideNothing) {
+  begin();
+  propose({3});
+  const auto pass = plan(1);
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(resolve(pass->ticket, {}).error().code, ErrorCode::bad_picks);
+  const std::vector<std::size_t> rows = {0, 5};
+  const std::vector<Token> tokens = {3, 4};
+  EXPECT_EQ(round.resolve(sequence, pass->ticket, Accepted{rows, tokens}, NeverStop{}).error().code,
+            ErrorCode::bad_picks);
+  EXPECT_TRUE(resolve(pass->ticket, {3})) << "the pass is still open";
+}
+TEST_F(OpenRoundTest, TakesAnAcceptedPathOnlyWithTheOpenTicket) {
+  begin();
+  propose({3});
+  const auto old = plan(1);
+  const auto pass = plan(1);
+  ASSERT_TRUE(old && pass);
+  const std::vector<std::size_t> rows = {0, 1};
+  const std::vector<Token> tokens = {3, 4};
+  EXPECT_EQ(round.resolve(sequence, old->ticket, Accepted{rows, tokens}, NeverStop{}).error().code,
+            ErrorCode::bad_ticket);
+  ASSERT_TRUE(round.resolve(sequence, pass->ticket, Accepted{rows, tokens}, NeverStop{}));
+  EXPECT_EQ(round.resolve(sequence, pass->ticket, Accepted{rows, tokens}, NeverStop{}).error().code,
+            ErrorCode::bad_ticket)
+      << "once";
 }
 TEST_F(OpenRoundTest, SaysWhyNothingWasDrafted) {
   const auto cut_of = [&](bool gated, bool in_step) {
@@ -79,6 +149,21 @@ TEST_F(OpenRoundTest, SaysWhyNothingWasDrafted) {
   ASSERT_TRUE(without_nodes.reserve(0, {}, 1));
   std::swap(round, without_nodes);
   EXPECT_EQ(cut_of(true, false), Cut::budget) << "the session's";
+}
+TEST_F(OpenRoundTest, SaysThatTokensWereTooUnlikelyInTheirRoundOnly) {
+  const auto cut = [&] {
+    const auto pass = plan(0);
+    EXPECT_TRUE(pass && resolve(pass->ticket, {3}));
+    return round.commit(sequence, {}).cut;
+  };
+  begin();
+  round.open(limits);
+  Draft draft = round.blank({});
+  draft.leave_out();
+  round.propose(draft, 1, false);
+  EXPECT_EQ(cut(), Cut::unlikely);
+  round.open(limits);  // a round without a draft
+  EXPECT_EQ(cut(), Cut::no_match);
 }
 
 /// Rounds with two pending tokens, 7 and 8, a depth limit of 2, and the pad token -5.
@@ -118,6 +203,28 @@ const std::vector<DraftNode> tree = {{.token = 1}, {.token = 2}, {.token = 3, .p
 // The path of these nodes that a chain keeps.
 const std::vector<DraftNode> path = {{.token = 1}, {.token = 3, .parent = 0}, {.token = 4, .parent = 1}};
 
+TEST_F(BuiltPass, HasPendingTokensDraftAndPadding) {
+  propose(tree, 4);
+  const Pass pass = plan({2, 1, Cut::none});
+  EXPECT_THAT(round.sendable().first(2), ElementsAre(0, 1));
+  EXPECT_THAT(pass.batch, ElementsAre(7, 8, 1, 2, -5));
+  EXPECT_THAT(pass.parents, ElementsAre(-1, -1, -1));
+  EXPECT_THAT(pass.depths, ElementsAre(1, 1, 1));
+  EXPECT_THAT(pass.nodes, ElementsAre(0, 1, 4));
+  EXPECT_EQ(pass.drafted, 3U);
+  EXPECT_EQ(pass.padding, 1U);
+  EXPECT_EQ(pass.pending, 2U);
+  EXPECT_EQ(pass.shape.rows, 5U);
+  EXPECT_EQ(pass.shape.context, 3U);
+}
+TEST_F(BuiltPass, SendsOnlyNodesThatAreNotTooDeep) {
+  propose(tree, 4);
+  ASSERT_TRUE(round.fit(sequence, unlimited, Cut::budget));
+  EXPECT_THAT(round.sendable(), ElementsAre(0, 1, 2));
+  propose(path, 1);
+  ASSERT_TRUE(round.fit(sequence, unlimited, Cut::budget));
+  EXPECT_THAT(round.sendable(), ElementsAre(0, 1));
+}
 TEST_F(BuiltPass, PadsAChainByGoingOnWithIt) {
   propose(path, 1);
   const Pass padded = plan({2, 3, Cut::none});
@@ -156,6 +263,11 @@ TEST_F(BuiltPass, IsShortenedFromItsLastRowOn) {
     EXPECT_EQ(commit(shortened(drafted).ticket).cut, drafted == 2 ? Cut::none : Cut::budget) << drafted;
   }
 }
+TEST_F(BuiltPass, SendsASampledDraftAsAChain) {
+  propose(path, 4, DraftKind::sampled);
+  const Pass pass = plan({2, 1, Cut::none});
+  EXPECT_THAT(pass.parents, ElementsAre(-1, 0, 1)) << "the pad row goes on with it";
+}
 TEST_F(BuiltPass, HasPadRowsForThePathsThatAreLeft) {
   propose(tree, 4);
   EXPECT_TRUE(fits(0, 4) && !fits(0, 5));
@@ -180,6 +292,27 @@ TEST_F(BuiltPass, SendsNothingWhereThereCannotBeAsManyPadRows) {
   propose(tree, 2);
   const std::array<std::size_t, 1> five = {5};
   EXPECT_EQ(plan({.nodes = 2, .padding = 1}, five).drafted, 0U) << "not even for one";
+}
+TEST_F(BuiltPass, KeepsThePendingRowsAndThePath) {
+  propose(tree, 4);
+  const auto refuse = [](TokenSpan, Token) { return StopDecision::stop_before; };
+  const auto refused = round.resolve(sequence, plan({3}).ticket, std::vector<Token>{1}, refuse);
+  ASSERT_TRUE(refused);
+  EXPECT_THAT(refused->rows, ElementsAre(0)) << "a refused pick gives the anchor back";
+  const auto none = resolve(plan({3}).ticket, {99});
+  ASSERT_TRUE(none);
+  EXPECT_THAT(none->rows, ElementsAre(0, 1));
+  const Pass pass = plan({3});
+  const std::vector<Token> picks = {1, 3, 0, 99};
+  const auto decision = resolve(pass.ticket, picks);
+  ASSERT_TRUE(decision);
+  EXPECT_THAT(decision->rows, ElementsAre(0, 1, 2, 4));
+  EXPECT_EQ(decision->keep, 4U);
+  EXPECT_EQ(decision->tokens.size(), 3U);
+  const Outcome outcome = round.commit(sequence, {});
+  EXPECT_THAT(outcome.sent, ElementsAre(0, 1, 2));
+  EXPECT_THAT(outcome.accepted, ElementsAre(0, 2));
+  EXPECT_EQ(outcome.draft.size(), 4U);
 }
 TEST_F(BuiltPass, NamesTheNodesOfTheAcceptedRows) {
   // The third node is too deep, so the later rows have other numbers than their nodes.

@@ -58,6 +58,14 @@ TEST_F(OpenRoundLimits, KeepsTheFirstOfTheBindingRules) {
   EXPECT_EQ(limit().nodes, 0U);
   EXPECT_EQ(limit().cut, Cut::max_tokens) << "stricter than the others";
 }
+TEST_F(OpenRoundLimits, KnowsTheRowsThatTheDraftDoesNotFill) {
+  begin({.max_rows = 8}, 3);
+  EXPECT_EQ(limit().nodes, 3U);
+  EXPECT_EQ(limit().rows, 7U);
+  EXPECT_EQ(limit(2).nodes, 2U);
+  EXPECT_EQ(limit(2).rows, 2U);
+  EXPECT_EQ(limit(2).cut, Cut::budget);
+}
 TEST_F(OpenRoundLimits, SaysThatTheStrategyPushedAMalformedNode) {
   begin({});
   write = [](Draft& draft) {

@@ -86,6 +86,12 @@ TEST(PassIntervals, AssumesThatUnknownRowCountsCostInProportionToTheirRows) {
   EXPECT_EQ(shorter.take(nanoseconds(1'000'000), 1), std::nullopt);
 }
 
+TEST(PassIntervals, KnowsAShortPassFromTheNextLongerOnes) {
+  PassIntervals intervals;
+  static_cast<void>(intervals.take(nanoseconds(1000), 2));
+  EXPECT_EQ(intervals.take(nanoseconds(900), 1), nanoseconds(900));
+}
+
 TEST(PassIntervals, TakesTheFirstOfALongerPassForUsual) {
   PassIntervals intervals;
   static_cast<void>(intervals.take(nanoseconds(1000), 1));

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -42,6 +43,18 @@ struct WalkFixture : ::testing::Test {
 // Every way to stop, to refuse and to accept is tried by property/small_world.test.cpp, small_trees.test.cpp and
 // lossless.test.cpp. These are the rows that are read, and the ends that no session has.
 
+TEST_F(WalkFixture, TakesTheAgreedPathAndOneTokenMore) {
+  const Walk walked = run({1, 2, 9}, {1, 2, 3, 4});
+  EXPECT_EQ(walked.committed, 3U);
+  EXPECT_EQ(walked.accepted, 2U);
+  EXPECT_EQ(walked.pick, 3);
+  EXPECT_EQ(walked.finish, FinishReason::none);
+  EXPECT_EQ(committed[2].token, 3);
+  EXPECT_EQ(committed[2].row, 5U);
+  EXPECT_TRUE(committed[1].drafted);
+  EXPECT_FALSE(committed[2].drafted);
+  EXPECT_THAT(read, ElementsAre(0, 1, 2));
+}
 TEST_F(WalkFixture, EndsAtAnEosInsideTheBlockAndReadsNoFurther) {
   limits.eos = {2};
   const Walk walked = run({1, 2, 3}, {1, 2, 3, 4});
@@ -51,6 +64,16 @@ TEST_F(WalkFixture, EndsAtAnEosInsideTheBlockAndReadsNoFurther) {
   EXPECT_EQ(walked.trim, 1U);
   EXPECT_FALSE(walked.pick.has_value());
   EXPECT_THAT(read, ElementsAre(0, 1));
+}
+TEST_F(WalkFixture, LetsAPredicateRefuseAToken) {
+  const auto refuse = [](TokenSpan seen, Token) {
+    return seen.empty() ? StopDecision::proceed : StopDecision::stop_before;
+  };
+  const Walk walked = run({1, 2, 3}, {1, 2, 3, 4}, unlimited, refuse);
+  EXPECT_EQ(walked.finish, FinishReason::predicate);
+  EXPECT_EQ(walked.committed, 1U);
+  EXPECT_EQ(walked.accepted, 1U);
+  EXPECT_EQ(walked.pick, 2);
 }
 TEST_F(WalkFixture, StopsWhereTheSpanOfPicksEnds) {
   const Walk walked = run({1, 2, 3}, {1, 2}, 2);

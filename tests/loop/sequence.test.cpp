@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 namespace reprise::sequence_test {
@@ -52,6 +53,18 @@ TEST_F(SequenceTest, OffersTheRoomBehindTheOutput) {
   text[2] = 9;  // after the committed tokens
   EXPECT_THAT(sequence.output(), ElementsAre(7, 8));
 }
+TEST_F(SequenceTest, EndsAndGoesOnWithItsLimits) {
+  limits.max_tokens = 0;
+  sequence.apply(limits);
+  EXPECT_EQ(sequence.finish_reason(), FinishReason::max_tokens);
+  limits.max_tokens = 3;
+  sequence.apply(limits);
+  EXPECT_EQ(sequence.finish_reason(), FinishReason::none);
+  commit({2}, FinishReason::eos, 1);
+  sequence.apply(limits);
+  EXPECT_EQ(sequence.finish_reason(), FinishReason::eos) << "no limit";
+  EXPECT_TRUE(sequence.output().empty());
+}
 TEST_F(SequenceTest, EndsForTheCallerUnlessItHasEndedAtAToken) {
   for (const FinishReason limit : {FinishReason::none, FinishReason::max_tokens, FinishReason::context_full}) {
     commit({7}, limit);
@@ -85,6 +98,12 @@ TEST_F(SequenceTest, BeginsAgainInTheMemoryThatWasReserved) {
   EXPECT_THAT(sequence.context(), ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(sequence.context().data(), memory);
   EXPECT_EQ(sequence.memory_bytes(), 200 * sizeof(Token));
+}
+TEST_F(SequenceTest, TruncatesToTheWholeContext) {
+  commit({7, 8}, FinishReason::eos);
+  ASSERT_TRUE(sequence.truncate(5));
+  EXPECT_THAT(sequence.context(), ElementsAre(4, 5, 6, 7, 8));
+  EXPECT_EQ(sequence.finish_reason(), FinishReason::none);
 }
 
 }  // namespace

@@ -433,6 +433,62 @@ TEST(SessionFork, IsMadeOnlyIfControlAllowsIt) {
   ASSERT_TRUE(other.begin(std::vector<Token>{1, 2}));
   EXPECT_TRUE(other.fork());
 }
+TEST_F(SessionTest, IsAsBeforeARoundThatIsCancelled) {
+  begin();
+  for (int i = 0; i < 2; ++i) {
+    const auto pass = next_pass();
+    EXPECT_THAT(pass->batch, ElementsAre(lowest, 1, 2, 3, 4));
+    if (i == 1) {
+      ASSERT_TRUE(session.resolve(pass->ticket, std::array<Token, 2>{1, 9}));
+    }
+    ASSERT_TRUE(session.cancel(pass->ticket));
+    EXPECT_EQ(session.statistics(), Statistics{});
+    EXPECT_THAT(session.context(), ElementsAreArray(prompt));
+  }
+  round({1, 9});
+  EXPECT_THAT(session.output(), ElementsAre(1, 9));
+}
+
+TEST_F(SessionTest, GivesAnOpenRoundUpWhenItReserves) {
+  begin();
+  const auto pass = next_pass();
+  ASSERT_TRUE(session.reserve(100'000));
+  EXPECT_EQ(code_of(session.resolve(pass->ticket, std::array<Token, 1>{1})), ErrorCode::bad_ticket);
+  round({1, 9});
+  EXPECT_THAT(session.output(), ElementsAre(1, 9));
+}
+
+TEST_F(SessionTest, BeginsANewOutputBehindAppendedTokens) {
+  begin();
+  round({1, 2, 9});
+  const std::array<Token, 2> turn = {30, 31};
+  ASSERT_TRUE(session.append(turn));
+  EXPECT_TRUE(session.output().empty());
+  EXPECT_EQ(session.statistics(), Statistics{});
+  EXPECT_EQ(session.cached(), 7U);
+  round({5});
+  EXPECT_THAT(session.output(), ElementsAre(5));
+}
+
+TEST_F(SessionTest, HoldsBackWhatAStopSequenceMayTakeBack) {
+  limits.stop_sequences = {{5, 6, 7}};
+  begin();
+  round({4});
+  round({5});
+  EXPECT_THAT(session.settled_output(limits), ElementsAre(4));
+  round({6});
+  EXPECT_THAT(session.settled_output(limits), ElementsAre(4));
+  EXPECT_THAT(session.output(), ElementsAre(4, 5, 6));
+  round({8});
+  EXPECT_THAT(session.settled_output(limits), ElementsAre(4, 5, 6, 8));
+}
+
+TEST_F(SessionTest, BeginsAgainFromItsOwnContext) {
+  begin();
+  round({1, 9});
+  ASSERT_TRUE(session.begin(session.context().subspan(1)));
+  EXPECT_THAT(session.context(), ElementsAre(prompt[1], prompt[2], 1, 9));
+}
 
 }  // namespace
 }  // namespace reprise::session_test

@@ -134,6 +134,50 @@ TEST_F(Request, IsFollowedByTheStrategyWhileDraftingIsOff) {
   limits.draft.max_nodes = 8;
   expect_sent({1, 2, 3, 4, 5}, Cut::none, "on again");
 }
+TEST(LimitsProperty, MayChangeInEveryRoundWithoutChangingTheOutput) {
+  for (std::uint64_t seed = 0; seed < 300 && !::testing::Test::HasFailure(); ++seed) {
+    Choices choices(seed);
+    ScriptedOptions options;
+    options.seed = seed;
+    options.vocabulary = 8;
+    options.sampled = seed % 2 == 0;
+    options.capabilities.max_leaves = choices.between(1, 4);
+    const std::vector<Token> prompt = {1, 2, 3};
+    Limits limits;
+    limits.max_tokens = choices.between(1, 80);
+    limits.eos = {7};
+    ScriptedVerifier plain_engine(options, prompt);
+    Session<archetype::Strategy> plain;
+    const auto expected = generate(plain, plain_engine, prompt, limits);
+    ASSERT_TRUE(expected);
+
+    const std::vector<Token> truth(plain.context().begin(), plain.context().end());
+    Session<OracleStrategy> session{
+        OracleStrategy(truth, {.right_percent = 70, .length = 6, .seed = seed, .siblings = true})};
+    ScriptedVerifier engine(options, prompt);
+    ASSERT_TRUE(session.begin(prompt, options.capabilities));
+    for (;;) {
+      limits.draft.max_nodes = choices.chance(30) ? 0 : choices.below(12);
+      limits.draft.max_depth = choices.chance(70) ? unlimited : choices.below(5);
+      limits.draft.max_leaves = choices.chance(70) ? unlimited : choices.below(4);
+      limits.draft.shape = choices.chance(50) ? DraftShape::tree : DraftShape::chain;
+      limits.max_rows = choices.chance(50) ? unlimited : choices.between(1, 8);
+      session.propose(limits);
+      if (session.finished()) break;
+      const auto pass = session.plan();
+      ASSERT_TRUE(pass);
+      const auto picks = engine.verify_tree(pass->batch, pass->drafted, pass->parents);
+      ASSERT_TRUE(picks);
+      const auto decision = session.resolve(pass->ticket, *picks);
+      ASSERT_TRUE(decision);
+      ASSERT_TRUE(engine.commit_rows(decision->rows));
+      ASSERT_TRUE(session.commit(pass->ticket));
+    }
+    EXPECT_THAT(session.output(), ElementsAreArray(expected->tokens)) << seed;
+    EXPECT_EQ(session.finish_reason(), expected->finish) << seed;
+    EXPECT_THAT(engine.violations(), ElementsAre()) << seed;
+  }
+}
 
 // ------------------------------------------------------------------------------------------- capabilities
 TEST_F(Request, SendsWhatTheEngineCanTake) {
@@ -166,6 +210,18 @@ TEST(CapabilitiesSetting, PadTokenFillsThePassUpToAnAllowedWidth) {
   };
   EXPECT_THAT(rows_with({}), ElementsAre(11)) << "no width for six rows";
   EXPECT_THAT(rows_with(77), ElementsAre(11, 1, 2, 3, 4, 5, 77, 77));
+}
+TEST_F(Request, SaysHowTheEngineRollsBack) {
+  EXPECT_FALSE(session.begin(std::vector<Token>{10, 11}, {.rollback = Rollback::none}));
+  const auto restores = [&](Rollback rollback) {
+    begin({.rollback = rollback});
+    session.propose(limits);
+    const auto pass = session.plan();
+    return session.resolve(pass->ticket, std::array<Token, 1>{99})->restore;
+  };
+  EXPECT_FALSE(restores(Rollback::trim));
+  EXPECT_FALSE(restores(Rollback::per_row));
+  EXPECT_TRUE(restores(Rollback::snapshot));
 }
 
 // ------------------------------------------------------------------- settings of control that no other test shows

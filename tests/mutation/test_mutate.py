@@ -46,6 +46,12 @@ class Mutants(unittest.TestCase):
         self.assertEqual(set(tests[1:5]),
                          {f"loop/session_{name}.test.cpp" for name in ("checkpoints", "rebase", "stops", "trees")})
 
+    def test_the_end_of_a_declaration_is_not_drawn(self):
+        options = mutate.options_of(["--header", "reprise/core/datastore.hpp", "--count", "999"])
+        drawn, total = mutate.drawn_mutants(options, mutate.tests_by_header(6))
+        self.assertNotIn("noexcept;", [mutant.old for mutant in drawn])
+        self.assertEqual(len(drawn), total)
+
     def test_a_draw_depends_on_its_seed_and_grows(self):
         tests = mutate.tests_by_header(6)
         self.assertEqual(tests["reprise/core/draft.hpp"][0], "core/draft.test.cpp")
