@@ -18,6 +18,7 @@ reprise_add_layer_tests(
   draft
   draft_push
   draft_stops
+  duration
   fixed_log
   fixed_point
   limits

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace reprise::new_array_test {
 namespace {
@@ -30,6 +31,28 @@ TYPED_TEST(NewArray, HoldsObjectsOtherwise) {
   const auto array = detail::new_array<TypeParam>(1000);
   ASSERT_NE(array, nullptr);
   array[999] = TypeParam();
+}
+
+TEST(OwnedArray, IsFreedOnceWhoeverHoldsIt) {
+  static int alive;
+  struct Counted {
+    Counted() { ++alive; }
+    ~Counted() { --alive; }
+  };
+  alive = 0;
+  {
+    auto first = detail::new_array<Counted>(3);
+    auto second = detail::new_array<Counted>(4);
+    EXPECT_EQ(alive, 7);
+    second = std::move(first);
+    EXPECT_EQ(alive, 3) << "the array before is freed";
+    auto& same = second;
+    second = std::move(same);
+    EXPECT_EQ(alive, 3) << "moved onto itself";
+    const auto third = std::move(second);
+    EXPECT_NE(third, nullptr);
+  }
+  EXPECT_EQ(alive, 0);
 }
 
 }  // namespace
