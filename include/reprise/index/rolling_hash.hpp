@@ -65,9 +65,7 @@ class BasicRollingHashIndex {
     for (std::size_t i = 0; i < chains_.size(); ++i) complete &= chains_[i].same_size_as(other.chains_[i]);
     if (!complete) forget();
   }
-  REPRISE_COLD BasicRollingHashIndex(BasicRollingHashIndex&& other) noexcept : BasicRollingHashIndex(other.options_) {
-    swap(other);
-  }
+  BasicRollingHashIndex(BasicRollingHashIndex&& other) noexcept : BasicRollingHashIndex(other.options_) { swap(other); }
   BasicRollingHashIndex& operator=(BasicRollingHashIndex other) noexcept {
     swap(other);
     return *this;

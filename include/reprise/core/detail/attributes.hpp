@@ -7,7 +7,6 @@
 /// then warn of a view that outlives it, as in `return generate(speculator, ...)` with a local speculator.
 ///
 /// REPRISE_COLD marks a function that seldom runs. GCC and Clang compile it for size, and keep it out of its callers.
-/// Each mark saves at least a hundred bytes of a program.
 
 #if !defined(REPRISE_LIFETIMEBOUND) && defined(__has_cpp_attribute)
 #if __has_cpp_attribute(clang::lifetimebound)

@@ -122,7 +122,7 @@ class Buffer {
     capacity_ = wanted;
     return true;
   }
-  [[nodiscard]] REPRISE_COLD bool grow(std::size_t extra) noexcept {
+  [[nodiscard]] bool grow(std::size_t extra) noexcept {
     if (extra > std::numeric_limits<std::size_t>::max() - size_) return false;
     constexpr std::size_t smallest = 16;
     return reserve(std::max({size_ + extra, capacity_ + capacity_ / 4, smallest})) || reserve(size_ + extra);

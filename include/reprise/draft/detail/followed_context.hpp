@@ -192,7 +192,7 @@ inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
 template <LookupIndex Index>
 class FollowedContext {
  public:
-  REPRISE_COLD FollowedContext(std::uint64_t key, std::size_t max_bytes, std::uint32_t vocabulary)
+  FollowedContext(std::uint64_t key, std::size_t max_bytes, std::uint32_t vocabulary)
       : index_(IndexOptions{.orders = orders, .key = key, .max_bytes = max_bytes, .vocabulary = vocabulary}),
         counts_(key) {}
 
@@ -270,7 +270,7 @@ class FollowedContext {
 
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
   /// holds for at most 32,768 distinct tokens.
-  REPRISE_COLD void reserve(std::size_t max_context) {
+  void reserve(std::size_t max_context) {
     reserved_ = max_context;
     const std::size_t text = replaced_ + max_context;
     static_cast<void>(index_.reserve(text));
