@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file What an engine with many sequences needs: one control for the rows of a shared pass, and followers for engines
-/// that hand over token ids.
+/// \file For an engine with many sequences: one control for the rows of a shared pass, and followers for engines that
+/// hand over token ids.
 
 #include "reprise/batch/batch_follower.hpp"
 #include "reprise/batch/packing.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file What outlives a request: past text and counts of next tokens as sources of drafts, and snapshots of what was
-/// learned. Snapshots in files call the operating system, so history/snapshot_file.hpp is included by name.
+/// \file Knowledge that outlives a request: past text and counts of next tokens as sources of drafts, and snapshots of
+/// them and of learned costs. Snapshots in files call the operating system, so history/snapshot_file.hpp is included by
+/// name.
 
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file What an engine with one sequence needs: the recommended composition, and the loop that calls a verifier. All
-/// other headers are included by name, so that a program compiles only what it uses:
+/// \file For an engine with one sequence: the recommended composition, and the loop that calls a verifier. All other
+/// headers are included by name, so that a program compiles only the parts that it uses:
 ///
 ///  * reprise/batch.hpp: sequences that share passes, and engines that call back.
 ///  * reprise/history.hpp: text and costs that outlive a request, and snapshots of them.

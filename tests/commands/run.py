@@ -41,7 +41,7 @@ def contents(folder):
 
 
 def fault_of(program, arguments, status, wanted, folder):
-    """What is wrong with the run of a command; empty if nothing is."""
+    """Returns the fault of a run, or an empty text."""
     before = contents(folder)
     ran = subprocess.run(program + arguments, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL,
                          env={**os.environ, "LC_ALL": "C"})

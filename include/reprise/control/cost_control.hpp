@@ -88,7 +88,7 @@ class CostControl {
   using PassCosts = detail::PassCosts;
 
  public:
-  static constexpr std::size_t most_nodes = PassCosts::most_nodes;
+  static constexpr std::size_t most_nodes = most_draft_nodes;
 
   explicit CostControl(CostOptions options = {}) noexcept
       : options_(std::move(options)), losses_(first_budget(options_), options_.loss_budget) {

@@ -17,7 +17,6 @@
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
-#include "reprise/core/token.hpp"
 
 /// \file The source of pass costs, shared by CostControl (one sequence) and BatchPlanner (many sequences).
 namespace reprise { inline namespace v0 { namespace detail {
@@ -27,9 +26,6 @@ namespace reprise { inline namespace v0 { namespace detail {
 /// with a draft are charged more, and some choices try lengths of uncertain cost.
 class PassCosts {
  public:
-  /// The maximum number of drafted rows in an exploring choice.
-  static constexpr std::size_t most_nodes = most_draft_nodes;
-
   /// Reads costs from `told`, or from `learned` if there is no such curve.
   PassCosts(const std::optional<CostCurve>& told, const LearnedCurve& learned) noexcept
       : told_(told ? &*told : nullptr), learned_(learned) {}
@@ -80,7 +76,7 @@ class PassCosts {
   [[nodiscard]] std::optional<DraftChoice> trial(DraftKind kind, LengthInput input) const noexcept {
     if (!may_try()) return std::nullopt;
     const std::span<const Cost> expected = input.costs;
-    std::array<Cost, most_nodes + 1> optimistic;  // NOLINT(*-member-init): filled as far as it is read
+    std::array<Cost, most_draft_nodes + 1> optimistic;  // NOLINT(*-member-init): filled as far as it is read
     const std::span<Cost> plausible = std::span(optimistic).first(expected.size());
     learned_.optimistic_costs(input.plain_rows, plausible);
     input.costs = plausible;
@@ -109,8 +105,8 @@ class PassCosts {
 };
 
 /// The costs of a pass like `plain` with 0, 1, 2, ... drafted rows, and figures derived from these costs. CostControl
-/// compares lengths at these costs, and checks the chosen length at the exact context. All calls
-/// for one table must pass costs of the same curve.
+/// compares lengths at these costs, and checks the chosen length at the exact context. All
+/// calls for one table must pass costs of the same curve.
 struct CostTable {
   /// Returns true if the table has the costs of passes like `shape` with up to `max_nodes` drafted rows, and no more.
   [[nodiscard]] bool holds(const PassCosts& from, const PassShape& shape, std::size_t max_nodes) const noexcept {
@@ -118,7 +114,7 @@ struct CostTable {
     return plain.sequences == key.sequences && plain.rows == key.rows && plain.context == key.context &&
            revision == from.revision() && size == max_nodes + 1;
   }
-  /// Reads the costs of passes like `shape` with up to `max_nodes` drafted rows (at most PassCosts::most_nodes).
+  /// Reads the costs of passes like `shape` with up to `max_nodes` drafted rows (at most most_draft_nodes).
   void read(const PassCosts& from, const PassShape& shape, std::size_t max_nodes) noexcept {
     plain = key_of(from, shape);
     revision = from.revision();
@@ -146,12 +142,12 @@ struct CostTable {
     return std::int64_t{std::max(next, cost_one)} - cost_one;
   }
 
-  PassShape plain;                                    ///< the pass without a draft; its context is rounded
-  std::uint32_t revision = 0;                         ///< version of the costs
-  Rate max_throughput = rate_one;                     ///< see highest_throughput()
-  Cost least_step = 0;                                ///< smallest cost of one more drafted row
-  std::size_t size = 0;                               ///< number of elements of `costs` that are filled
-  std::array<Cost, PassCosts::most_nodes + 1> costs;  // NOLINT(*-member-init): zeroing would take time
+  PassShape plain;                               ///< the pass without a draft; its context is rounded
+  std::uint32_t revision = 0;                    ///< version of the costs
+  Rate max_throughput = rate_one;                ///< see highest_throughput()
+  Cost least_step = 0;                           ///< smallest cost of one more drafted row
+  std::size_t size = 0;                          ///< number of elements of `costs` that are filled
+  std::array<Cost, most_draft_nodes + 1> costs;  // NOLINT(*-member-init): zeroing would take time
 
  private:
   static constexpr Cost most_step = cost_one * 256;
