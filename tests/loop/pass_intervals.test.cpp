@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace reprise::pass_intervals_test {
 namespace {
@@ -32,6 +33,17 @@ TEST(PassIntervals, RefusesAnIntervalOfMoreThanTenUsualOnes) {
   PassIntervals others;
   static_cast<void>(others.take(nanoseconds(1000), 1));
   EXPECT_EQ(others.take(nanoseconds(10'001), 1), std::nullopt);
+}
+
+TEST(PassIntervals, BelievesHalfOfAFasterPassAndAnEighthOfASlowerOne) {
+  for (const auto& [second, usual] : {std::pair{200, 600}, {9000, 2000}}) {
+    PassIntervals intervals;
+    static_cast<void>(intervals.take(nanoseconds(1000), 1));
+    static_cast<void>(intervals.take(nanoseconds(second), 1));
+    PassIntervals others = intervals;
+    EXPECT_TRUE(intervals.take(nanoseconds(10 * usual), 1)) << second;
+    EXPECT_FALSE(others.take(nanoseconds(10 * usual + 1), 1)) << second;
+  }
 }
 
 TEST(PassIntervals, BelievesAnEngineThatHasBecomeMuchSlowerAfterAFewPasses) {

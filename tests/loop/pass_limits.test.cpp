@@ -10,6 +10,7 @@
 namespace reprise::pass_limits_test {
 namespace {
 
+using detail::add_stops;
 using detail::clamp_to_contract;
 using detail::max_leaves;
 using detail::pads;
@@ -112,6 +113,25 @@ TEST(WithinABudget, IsNoLargerThanWhatWasAsked) {
   EXPECT_EQ(got.max_nodes, 0U);
   EXPECT_EQ(got.max_depth, 0U);
   EXPECT_EQ(got.max_leaves, 1U) << "a draft has a path";
+}
+
+TEST(Stops, AreThoseOfTheLimitsAndOthersOnlyWhereTheLimitsHaveNone) {
+  const std::array<Token, 2> output = {8, 9};
+  const std::array<Token, 1> more_eos = {2};
+  Limits limits;
+  limits.eos = {1};
+  limits.more_eos = more_eos;
+  limits.stop_ids = {3};
+  limits.stop_sequences = {{4, 5}};
+  DraftBudget::Stops stops;
+  add_stops(stops, limits, {});
+  add_stops(stops, Limits(), output);
+  EXPECT_TRUE(std::ranges::equal(stops.eos, limits.eos));
+  EXPECT_TRUE(std::ranges::equal(stops.more_eos, limits.more_eos));
+  EXPECT_TRUE(std::ranges::equal(stops.ids, limits.stop_ids));
+  EXPECT_TRUE(std::ranges::equal(stops.sequences, limits.stop_sequences));
+  EXPECT_TRUE(std::ranges::equal(stops.output, output));
+  EXPECT_EQ(stops.eos.size() + stops.more_eos.size() + stops.ids.size() + stops.sequences.size(), 4U);
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ struct WalkFixture : ::testing::Test {
   std::array<CommittedToken, 16> committed{};
   std::array<NodeIndex, 16> path{};
   std::vector<NodeIndex> parents;  // empty: a chain
+  std::array<bool, 16> auxiliary{};
+  std::size_t max_context = unlimited;
   std::vector<std::size_t> read;
 
   template <class Predicate = NeverStop>
@@ -34,9 +36,15 @@ struct WalkFixture : ::testing::Test {
         return picks.at(i);
       }
     };
-    return walk(
-        {.text = text, .context = 100, .draft = draft, .parents = parents, .anchor_row = 3, .picked_rows = picks_size},
-        limits, Reading{picks, read}, predicate, {committed, path});
+    return walk({.text = text,
+                 .context = 100,
+                 .max_context = max_context,
+                 .draft = draft,
+                 .parents = parents,
+                 .auxiliary = std::span(auxiliary).first(draft.size()),
+                 .anchor_row = 3,
+                 .picked_rows = picks_size},
+                limits, Reading{picks, read}, predicate, {committed, path});
   }
 };
 
@@ -81,6 +89,15 @@ TEST_F(WalkFixture, StopsWhereTheSpanOfPicksEnds) {
   EXPECT_FALSE(walked.pick.has_value());
 }
 
+TEST_F(WalkFixture, EndsWhereTheContextIsFullUnlessItHasEndedAtAToken) {
+  max_context = 102;
+  const Walk full = run({1, 2, 3}, {1, 2, 3, 4});
+  EXPECT_EQ(full.finish, FinishReason::context_full);
+  EXPECT_EQ(full.committed, 2U);
+  limits.eos = {2};
+  EXPECT_EQ(run({1, 2, 3}, {1, 2, 3, 4}).finish, FinishReason::eos);
+}
+
 struct TreeWalk : WalkFixture {
   // The paths are 1 -> 3 -> 5, 1 -> 4 and 2 -> 6. Each row's token is its number, from 1 after the anchor.
   const std::vector<Token> draft = {1, 2, 3, 4, 5, 6};
@@ -99,6 +116,13 @@ TEST_F(TreeWalk, FollowsTheChildThatWasPicked) {
   EXPECT_EQ(committed[2].row, 9U);
   EXPECT_TRUE(committed[1].drafted);
   EXPECT_FALSE(committed[2].drafted);
+}
+TEST_F(TreeWalk, PassesOverAuxiliaryRows) {
+  parents = {-1, -1};
+  auxiliary[0] = true;
+  const Walk walked = run({7, 7}, {7, 8, 9});
+  EXPECT_EQ(walked.pick, 9);
+  EXPECT_THAT(std::span(path).first(1), ElementsAre(1));
 }
 TEST_F(TreeWalk, StopsAtTheRowsThatHaveAPick) {
   const Walk walked = run(draft, {2, 0}, 2);

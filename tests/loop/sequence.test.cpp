@@ -99,6 +99,12 @@ TEST_F(SequenceTest, BeginsAgainInTheMemoryThatWasReserved) {
   EXPECT_EQ(sequence.context().data(), memory);
   EXPECT_EQ(sequence.memory_bytes(), 200 * sizeof(Token));
 }
+TEST_F(SequenceTest, ReservesTheMemoryOfLaterContextsToo) {
+  ASSERT_TRUE(sequence.reserve(200));
+  detail::Buffer<Token> old;
+  ASSERT_TRUE(sequence.rebase(std::vector<Token>{1, 2}, {}, old));
+  EXPECT_EQ(sequence.memory_bytes(), 200 * sizeof(Token));
+}
 TEST_F(SequenceTest, TruncatesToTheWholeContext) {
   commit({7, 8}, FinishReason::eos);
   ASSERT_TRUE(sequence.truncate(5));

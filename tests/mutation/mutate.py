@@ -314,7 +314,7 @@ def report_text(entries):
 
 
 def compile_command(compiler, include):
-    return [*compiler.split(), "-std=c++20", "-O0", "-w", *SANITIZE, f"-I{include}", f"-I{ROOT}/tests", f"-I{ROOT}",
+    return [*compiler.split(), "-std=c++20", "-O0", "-w", *SANITIZE, f"-I{include}", f"-I{ROOT}/tests", f"-I{ROOT}/bench", f"-I{ROOT}",
             f'-DREPRISE_SOURCE_DIR="{ROOT}"']
 
 

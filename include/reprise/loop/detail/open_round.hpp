@@ -276,7 +276,7 @@ class OpenRound {
     std::size_t inner = 0;  // rows that have a child
     for (std::size_t row = 0; row < nodes; ++row) {
       const auto* const end = parents_.data() + nodes;
-      inner += std::find(parents_.data() + row, end, static_cast<NodeIndex>(row)) != end ? 1 : 0;
+      inner += std::find(parents_.data(), end, static_cast<NodeIndex>(row)) != end ? 1 : 0;
     }
     return std::min(most_padding_, max_leaves_ - (nodes - inner));
   }

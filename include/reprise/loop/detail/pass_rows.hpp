@@ -122,7 +122,7 @@ void constrain(DraftView draft, Allowed&& allowed, std::span<Constraint> constra
     const std::size_t most = allowed(TokenSpan(path.last(depth)));
     for (node = leaf; depth > most; --depth) {
       constraints[node] = Constraint::refused;
-      if (depth > 1) node = at(draft[node].parent);
+      node = at(draft[node].parent);
     }
   }
 }
