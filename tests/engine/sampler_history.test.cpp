@@ -47,6 +47,13 @@ TEST(SamplerHistory, CommitsNothingIfFewerTokensWereDrawn) {
   EXPECT_EQ(history.drawn(), 0U);
 }
 #endif
+TEST(SamplerHistory, MayBeUsedAgainAfterItHasBeenMoved) {
+  SamplerHistory<Counter> history(Counter{});
+  ASSERT_TRUE(history.begin_pass(3));
+  const SamplerHistory<Counter> moved = std::move(history);
+  ASSERT_TRUE(history.begin_pass(0));  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(history.draw([](Counter& counter) { return count(counter); }), 0);
+}
 TEST(SamplerHistory, StaysAsItWasWhenADrawThrows) {
   SamplerHistory<Counter> history(Counter{});
   const auto failing = [](Counter& counter) -> Token {

@@ -91,6 +91,9 @@ TEST(PassIntervals, AssumesThatUnknownRowCountsCostInProportionToTheirRows) {
   PassIntervals others;
   static_cast<void>(others.take(nanoseconds(1000), 1));
   EXPECT_EQ(others.take(nanoseconds(160'000), 16), nanoseconds(160'000));
+  PassIntervals largest;
+  static_cast<void>(largest.take(nanoseconds(1000), 64));
+  EXPECT_TRUE(largest.take(nanoseconds(20'000), 128));
   // A shorter pass than any known one costs at most as much.
   PassIntervals shorter;
   static_cast<void>(shorter.take(nanoseconds(1000), 16));

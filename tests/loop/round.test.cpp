@@ -14,6 +14,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
+static_assert(!CommittedToken().drafted);
+
 struct WalkFixture : ::testing::Test {
   Limits limits;
   std::array<CommittedToken, 16> committed{};
@@ -82,6 +84,12 @@ TEST_F(WalkFixture, LetsAPredicateRefuseAToken) {
   EXPECT_EQ(walked.committed, 1U);
   EXPECT_EQ(walked.accepted, 1U);
   EXPECT_EQ(walked.pick, 2);
+}
+TEST_F(WalkFixture, LetsAPredicateTakeTheLastToken) {
+  const auto last = [](TokenSpan, Token next) { return next == 2 ? StopDecision::stop_after : StopDecision::proceed; };
+  const Walk walked = run({1, 2, 3}, {1, 2, 3, 4}, unlimited, last);
+  EXPECT_EQ(walked.finish, FinishReason::predicate);
+  EXPECT_EQ(walked.committed, 2U);
 }
 TEST_F(WalkFixture, StopsWhereTheSpanOfPicksEnds) {
   const Walk walked = run({1, 2, 3}, {1, 2}, 2);
