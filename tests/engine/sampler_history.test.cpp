@@ -50,8 +50,10 @@ TEST(SamplerHistory, CommitsNothingIfFewerTokensWereDrawn) {
 TEST(SamplerHistory, MayBeUsedAgainAfterItHasBeenMoved) {
   SamplerHistory<Counter> history(Counter{});
   ASSERT_TRUE(history.begin_pass(3));
+  history.draw([](Counter& counter) { return count(counter); });
   const SamplerHistory<Counter> moved = std::move(history);
-  ASSERT_TRUE(history.begin_pass(0));  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(history.drawn(), 0U);  // NOLINT(bugprone-use-after-move)
+  ASSERT_TRUE(history.begin_pass(0));
   EXPECT_EQ(history.draw([](Counter& counter) { return count(counter); }), 0);
 }
 TEST(SamplerHistory, StaysAsItWasWhenADrawThrows) {

@@ -77,7 +77,9 @@ TEST_F(OpenRoundTest, ReportsARejectionOfASnapshotEngineAsAReplay) {
       propose({3});
       const auto pass = plan(1);
       ASSERT_TRUE(pass && resolve(pass->ticket, {pick, 4}));
-      EXPECT_EQ(round.report(sequence, {}).replayed, rollback == Rollback::snapshot && pick == 7);
+      const PassReport report = round.report(sequence, {});
+      EXPECT_EQ(report.replayed, rollback == Rollback::snapshot && pick == 7);
+      EXPECT_EQ(report.plain.sequences + report.sent.sequences, 2U);
     }
 }
 TEST_F(OpenRoundTest, OpensWithoutTheDraftBefore) {
