@@ -53,7 +53,7 @@ target_link_libraries(reprise-replay-tests PRIVATE reprise-replay-lib reprise-se
 
 # The decisions of the library on the bundled traces, also through the C interface.
 if(REPRISE_BUILD_C)
-  reprise_add_tests(tools reprise-digest-tests digests/digests.test.cpp)
+  reprise_add_tests(tools reprise-digest-tests digests/digests.test.cpp digests/one_sequence.test.cpp)
   target_link_libraries(reprise-digest-tests PRIVATE reprise-replay-lib reprise::c)
 endif()
 

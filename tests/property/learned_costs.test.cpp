@@ -58,7 +58,7 @@ void expect_recovery(double least_mean, double most_low) {
 
 TEST(LearnedCosts, RecoverFromAnyWrongTimes) { expect_recovery<CostControl>(0.993, 0.02); }
 
-TEST(LearnedCosts, OfAPlannerRecoverFromAnyWrongTimes) { expect_recovery<PlannerControl>(0.985, 0.04); }
+TEST(LearnedCosts, OfAPlannerRecoverFromAnyWrongTimes) { expect_recovery<PlannerControl>(0.993, 0.02); }
 
 TEST(LearnedCosts, RecoverFromAnyTimesThatBytesDescribe) {
   expect_no_fault_of_bytes("recovery", [](Choices& choices) { return run_recovery_world(choices).fault(); });

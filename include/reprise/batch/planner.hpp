@@ -10,10 +10,10 @@
 ///   ln(1 + s_1) + ... + ln(1 + s_n) - n ln(c).
 ///
 /// Maximizing this sum is best for the current text. A token of path probability p is worth p / (1 + s_i): one more
-/// token matters less to a sequence that already gets many. With one sequence, this is the rule in draft_length.hpp,
-/// where the yield of the current pass sets the price of a token. As in that rule, waiting for better evidence is an
-/// option that has a price. Near plain decoding, the time of a single sequence therefore has a weight of 1.3. With n
-/// sequences, only one of them has that weight.
+/// token matters less to a sequence that already gets many. With one sequence, this is the second rule in
+/// draft_length.hpp, where the yield of the current pass sets the price of a token. As in that rule, waiting for better
+/// evidence is an option that has a price. Near plain decoding, the time of a single sequence therefore has a weight
+/// of 1.3. With n sequences, only one of them has that weight.
 ///
 /// The drafts are merged by worth, the highest first. The worth falls along each draft, so each draft contributes a
 /// prefix. A histogram (OfferedNodes) counts nodes in classes by worth. Reading it from the most valuable class down
@@ -34,7 +34,7 @@
 #include "reprise/batch/detail/row_choice.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/detail/draft_length.hpp"
-#include "reprise/control/detail/pass_costs.hpp"
+#include "reprise/control/detail/sequence_control.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/attributes.hpp"
@@ -143,7 +143,7 @@ class BatchPlanner {
       : usual_nodes_(options.max_nodes == unlimited ? 63 : std::min(options.max_nodes, most_nodes)),
         options_(bounded(std::move(options))),
         cost_(std::exchange(options_.curve, {}), options_.widths, most_drafted),
-        losses_(LossBudget(), options_.loss_budget),
+        one_(detail::LossAccount(LossBudget(), options_.loss_budget)),
         offered_(options_.max_nodes) {}
 
   /// Reserves memory for plans of `sequences` sequences. Errors: out_of_memory; in that case earlier memory stays, and
@@ -162,11 +162,16 @@ class BatchPlanner {
     narrowed.max_nodes = asked.max_nodes == unlimited ? usual_nodes_ : std::min(asked.max_nodes, options_.max_nodes);
     if (!cost_.reserve()) narrowed.max_nodes = 0;
     if (narrowed.max_nodes == 0) return narrowed;
-    cost_.prepare(plain);
+    prepare(plain);
+    if (plain.sequences == 1 && options_.widths.empty()) {
+      narrowed.min_path_probability =
+          std::max(asked.min_path_probability, one_.least_probability(cost_.pass_costs(), plain, most_alone(), true));
+      return narrowed;
+    }
     // A trial needs a draft, whatever its cost is believed to be.
     const bool may_try = cost_.may_try();
     const std::size_t limit = row_limit(plain.rows, options_.max_rows);
-    const std::int64_t allowance = losses_.allowance();
+    const std::int64_t allowance = losses().allowance();
     if (!may_try) {
       bool may_pay = false;
       for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
@@ -197,17 +202,16 @@ class BatchPlanner {
     offered_.clear();
     sums_size_ = 0;
     if (!grow(entries.size()) || !nodes_.resize(entries.size(), 0)) return shrink(0);
-    cost_.prepare(plain_);
-    if (entries.size() == 1 && plain_.rows == 1) read_sums(entries.front().offer);
-    const bool may_try = cost_.may_try();
+    prepare(plain_);
+    if (entries.size() == 1 && other_rows == 0) read_alone(entries.front().offer);
+    const bool may_try = cost_.may_try() && !alone();
     if (may_try) cost_.be_optimistic(true);
     offered_.count(entries, bounds());
-    sums_size_ = std::min(sums_size_, offered_.worthwhile() + 1);
     trial_ = may_try && !offered_.any_sampled()
-                 ? cost_.trial(best_rows(terms(detail::most_rate, options_.max_rows)).rows)
+                 ? cost_.trial(detail::choose_rows(offered_, terms(detail::most_rate, options_.max_rows)).rows)
                  : 0;
     if (may_try) cost_.be_optimistic(false);
-    if (offered_.any_replayed() && !entries.empty()) prepare_replays();
+    if (offered_.any_replayed() && !alone()) prepare_replays();
     return shrink(options_.max_rows);
   }
 
@@ -217,8 +221,8 @@ class BatchPlanner {
   BatchPlan shrink(std::size_t rows) noexcept REPRISE_LIFETIMEBOUND {
     paid_ = 0;
     instead_.reset();
-    losses_.cancel();
-    if (plain_.sequences == 0) losses_.close();
+    one_.cancel();
+    if (plain_.sequences == 0) losses().close();
     if (nodes_.empty())
       return {.nodes = {},
               .rows = plain_.rows,
@@ -233,6 +237,7 @@ class BatchPlanner {
     paid_ -= nodes_[i] - nodes;
     nodes_[i] = static_cast<std::uint32_t>(nodes);
     instead_.reset();
+    one_.end_trial();
   }
 
   /// Learns from the pass of the last plan, after its commit. `committed`: the number of tokens that the pass committed
@@ -244,17 +249,18 @@ class BatchPlanner {
   void learn(std::span<const std::size_t> committed, std::optional<Duration> time = {},
              bool as_planned = true) noexcept {
     const auto count = [&](std::size_t what) { return std::ranges::count(committed, what); };
-    if (committed.empty() || nodes_.empty()) return losses_.cancel();
+    if (committed.empty() || nodes_.empty()) return losses().cancel();
     const std::int64_t left_out = count(did_not_run);
     const std::int64_t known = std::ssize(committed) - left_out - count(not_known);
     late_ = {};
     left_paid_ = paid_;
     if (left_out == std::ssize(committed)) {
-      left_loss_ = losses_.abandon();
+      left_loss_ = losses().abandon();
       return;
     }
     ++turn_;
-    cost_.prepare(plain_);
+    prepare(plain_);
+    if (alone() && committed.size() == 1 && known == 1) return learn_alone(committed[0], time, as_planned);
     const std::int64_t charged = charge();
     if (left_out > 0) leave_out(committed);
     left_paid_ -= paid_;
@@ -271,7 +277,7 @@ class BatchPlanner {
     late_.leak = waits / late_.sequences;
     // In units of plain passes, each of which gives one token to every sequence.
     const std::int64_t saved = (static_cast<std::int64_t>(tokens) - known) * cost_one / late_.sequences;
-    losses_.settle(charged - saved + waits, instead_ ? 0 : replay(committed));
+    losses().settle(charged - saved + waits, instead_ ? 0 : replay(committed));
     cost_.learn(paid_, time, instead_, as_planned && left_out == 0, contexts_);
     last_paid_ = paid_;
   }
@@ -282,37 +288,37 @@ class BatchPlanner {
     const std::size_t paid = ran ? paid_ : left_paid_;
     const std::int64_t loss = ran ? late_.rows : left_loss_;
     late.rows = i < nodes_.size() && paid > 0 ? loss * nodes_[i] / static_cast<std::int64_t>(paid) : 0;
-    late.lowest = losses_.uncorrected();
+    late.lowest = losses().uncorrected();
     return late;
   }
   /// Notes the debt of today. Call it after each learn(), for each result that is not known yet.
-  void note(Late& late) const noexcept { late.lowest = std::min(late.lowest, losses_.uncorrected()); }
+  void note(Late& late) const noexcept { late.lowest = std::min(late.lowest, losses().uncorrected()); }
   /// Learns how many tokens an earlier pass committed for an entry that was not_known. So sequences may take turns:
   /// each pass is learned while others are under way.
   void learn_late(const Late& late, std::size_t committed) noexcept {
     const std::size_t tokens = std::clamp<std::size_t>(committed, 1, most_committed);
-    throughput_.add(tokens, late.took, 1, late.sequences);
+    one_.throughput.add(tokens, late.took, 1, late.sequences);
     pace_.add(tokens, cost_one, 1, late.sequences);
-    losses_.correct(static_cast<std::int64_t>(tokens - 1) * cost_one / late.sequences + late.leak, late.lowest);
+    losses().correct(static_cast<std::int64_t>(tokens - 1) * cost_one / late.sequences + late.leak, late.lowest);
   }
   /// Adds `more` to `doubted`, the losses of rows that seem not to have run.
   void doubt(Late& doubted, const Late& more) const noexcept {
-    doubted.rows = losses_.open(doubted.rows, doubted.lowest) + losses_.open(more.rows, more.lowest);
-    doubted.lowest = losses_.uncorrected();
+    doubted.rows = losses().open(doubted.rows, doubted.lowest) + losses().open(more.rows, more.lowest);
+    doubted.lowest = losses().uncorrected();
   }
   /// Takes back the loss of `part` of `all` drafted rows of an entry that was not_known: they did not run.
   void shorten(Late& late, std::size_t part, std::size_t all) noexcept {
     const std::int64_t loss = late.rows * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(all);
     late.rows -= loss;
-    losses_.correct(loss, late.lowest);
+    losses().correct(loss, late.lowest);
   }
   /// Takes back losses: the rows did not run, as later results of the sequence show.
-  void correct(const Late& doubted) noexcept { losses_.correct(doubted.rows, doubted.lowest); }
+  void correct(const Late& doubted) noexcept { losses().correct(doubted.rows, doubted.lowest); }
 
   /// Returns the upper bound on the drafted rows of a sequence that asks for none; see BatchOptions::max_nodes.
   [[nodiscard]] std::size_t usual_nodes() const noexcept { return usual_nodes_; }
   /// Returns the recent throughput: tokens per sequence in the time of one plain pass, in 1/65,536.
-  [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
+  [[nodiscard]] std::int64_t throughput() const noexcept { return one_.throughput.rate(); }
   /// Returns the curve that is learned from batches of about `sequences` sequences: there is one for each power of two.
   /// One drafted row of the curve represents `sequences` / 8 drafted rows, rounded down to a power of two, but at least
   /// 1. LearnedCurve::prior() of the result can be saved with save_costs(); use a name for each number of sequences. As
@@ -323,9 +329,12 @@ class BatchPlanner {
   }
   /// Starts the curve of batches of about `sequences` sequences again, from assumed costs in the rows of learned(). Has
   /// no effect if a curve was given.
-  void assume(std::size_t sequences, const CostPrior& prior) noexcept { cost_.assume(sequences, prior); }
+  void assume(std::size_t sequences, const CostPrior& prior) noexcept {
+    cost_.assume(sequences, prior);
+    one_.forget_costs();
+  }
   /// Returns the budget that limits the losses: the shared one, or the planner's own.
-  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return losses_.budget(); }
+  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return losses().budget(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return cost_.memory_bytes() + offered_.memory_bytes() + nodes_.memory_bytes();
   }
@@ -354,7 +363,7 @@ class BatchPlanner {
   /// Returns the weight of the logarithm of the pass time, in UnitScale. One sequence adds value_of_time() / rate, that
   /// is, 1 plus the surcharge for the option to wait; every other sequence adds 1.
   [[nodiscard]] std::int64_t price() const noexcept {
-    const Rate rate = std::min(throughput_.rate(), cost_.max_throughput());
+    const Rate rate = std::min(one_.throughput.rate(), cost_.max_throughput());
     // Only one sequence adds the surcharge: with several sequences, more weight on time only caused losses.
     return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * detail::rate_one +
            detail::UnitScale::divide(detail::value_of_time(rate, cost_.max_throughput()), rate);
@@ -367,9 +376,7 @@ class BatchPlanner {
   [[nodiscard]] detail::OfferedNodes::Bounds bounds() const noexcept {
     const std::int64_t price = this->price();
     return {.least_tokens = static_cast<std::uint64_t>(least_tokens()),
-            .least_class = sums_size_ > 0
-                               ? detail::worth_classes
-                               : detail::class_below(detail::UnitScale::multiply(price, cost_.least_step())) + 2,
+            .least_class = detail::class_below(detail::UnitScale::multiply(price, cost_.least_step())) + 2,
             .stop_class = detail::class_below(detail::UnitScale::multiply(price, step_of_last_pass())),
             .row_limit = row_limit(plain_.rows, options_.max_rows)};
   }
@@ -381,42 +388,72 @@ class BatchPlanner {
     return to == from ? detail::most_rate : (cost_.log(to) - cost_.log(from)) / static_cast<std::int64_t>(to - from);
   }
 
-  /// Reads the sums of path probabilities that the rule for one sequence needs. Reads none if other rules apply.
-  void read_sums(const Offer& offer) noexcept {
-    if (offer.draft.kind() == DraftKind::sampled || offer.replayed || !options_.widths.empty()) return;
+  /// Reads the costs of passes like `plain`.
+  void prepare(const PassShape& plain) noexcept {
+    if (cost_.prepare(plain)) one_.forget_costs();
+  }
+  [[nodiscard]] detail::LossAccount& losses() noexcept { return one_.losses; }
+  [[nodiscard]] const detail::LossAccount& losses() const noexcept { return one_.losses; }
+
+  /// Returns true if the last plan is that of one sequence alone.
+  [[nodiscard]] bool alone() const noexcept { return sums_size_ > 0; }
+  /// Returns the upper bound on the drafted rows of a sequence alone.
+  [[nodiscard]] std::size_t most_alone() const noexcept { return std::min(options_.max_nodes, most_draft_nodes); }
+  /// Reads what SequenceControl needs to know of the draft of a sequence alone. Reads nothing if the pass has fixed
+  /// widths or the draft is longer than SequenceControl allows.
+  void read_alone(const Offer& offer) noexcept {
     const std::span<const NodeIndex> nodes = offer.sendable.first(std::min(offer.sendable.size(), options_.max_nodes));
-    chain_ = nodes.size() <= detail::most_chain && detail::forms_chain(offer.draft, nodes);
+    if (!options_.widths.empty() || nodes.size() > most_draft_nodes) return;
     detail::add_path_probabilities(offer.draft, nodes, sums_);
     sums_size_ = nodes.size() + 1;
+    alone_ = {.kind = offer.draft.kind(),
+              .nodes = offer.sendable.size(),
+              .sums = {},
+              .chain = detail::chain_length_of(offer.draft, nodes)};
   }
-  /// Returns the best number of drafted rows: by the rule for one sequence, or by the worth of all nodes.
-  [[nodiscard]] detail::RowChoice best_rows(const detail::PlanTerms& terms) const noexcept {
-    if (sums_size_ == 0) return detail::choose_rows(offered_, terms);
-    const Rate rate = throughput_.rate();
-    const DraftChoice choice = detail::draft_length({.sums = std::span(sums_).first(sums_size_),
-                                                     .costs = cost_.costs(terms.row_limit),
-                                                     .throughput = rate,
-                                                     .max_throughput = cost_.max_throughput(),
-                                                     .allowance = terms.allowance,
-                                                     .chain = chain_});
-    const std::int64_t gain =
-        detail::UnitScale::divide(std::int64_t{sums_[choice.nodes]}, rate) - cost_.extra(choice.nodes);
-    return {.rows = choice.nodes, .gain = gain, .guarded = choice.cut == Cut::throttled};
+  /// Returns the plan for the only sequence of the pass, with at most `rows` rows in total.
+  BatchPlan plan_alone(std::size_t rows) noexcept {
+    const PassLimits room{
+        .plain = plain_, .nodes = rows - std::min(rows, plain_.rows), .replayed = offered_.any_replayed()};
+    alone_.sums = std::span(sums_).first(sums_size_);
+    DraftChoice choice = one_.choose(cost_.pass_costs(), alone_, room, most_alone(), 0);
+    if (choice.nodes < alone_.nodes && choice.cut == Cut::none) choice.cut = Cut::budget;
+    nodes_[0] = static_cast<std::uint32_t>(choice.nodes);
+    paid_ = choice.nodes;
+    return {.nodes = {nodes_.data(), nodes_.size()},
+            .drafted = paid_,
+            .rows = plain_.rows + paid_,
+            .width = plain_.rows + paid_,
+            .cut = choice.cut};
+  }
+  /// Learns from a pass of one sequence alone that committed `committed` tokens.
+  void learn_alone(std::size_t committed, std::optional<Duration> time, bool as_planned) noexcept {
+    if (!as_planned) time = {};
+    const std::size_t tokens = std::clamp<std::size_t>(committed, 1, most_committed);
+    const PassReport report{.plain = plain_,
+                            .sent = {1, plain_.rows + paid_, plain_.context},
+                            .committed = tokens,
+                            .time = time,
+                            .replayed = offered_.any_replayed() && paid_ > 0 && tokens <= paid_};
+    one_.learn(cost_.pass_costs(), cost_.learned_from(time), report, 0);
+    pace_.add(tokens, cost_one);
+    last_paid_ = paid_;
   }
 
   /// Returns the plan with at most `rows` rows in total.
   BatchPlan plan_within(std::size_t rows) noexcept {
-    detail::PlanTerms terms = this->terms(losses_.allowance(), rows);
+    if (alone()) return plan_alone(rows);
+    detail::PlanTerms terms = this->terms(losses().allowance(), rows);
     const std::size_t limit = terms.row_limit;
     // Later tokens of a sampled draft must not decide whether a token is sent. So the budget has to cover every smaller
     // number of rows as well.
     if (offered_.any_sampled()) terms.row_limit = reserve_each(limit);
-    detail::RowChoice best = best_rows(terms);
+    detail::RowChoice best = detail::choose_rows(offered_, terms);
     if (is_time_for_plain(best)) best = {.guarded = true};
     bool guarded = terms.row_limit < limit;
-    while (!losses_.change(worst_loss(best.rows))) {
+    while (!losses().change(worst_loss(best.rows))) {
       terms.row_limit = best.rows - 1;
-      best = best_rows(terms);
+      best = detail::choose_rows(offered_, terms);
       guarded = true;
     }
     best.guarded = best.guarded || guarded;
@@ -432,7 +469,7 @@ class BatchPlanner {
   }
   /// Adds the tokens of `part` sequences to the rates.
   void add(std::size_t tokens, std::int64_t part) noexcept {
-    throughput_.add(tokens, late_.took * part, part, late_.sequences);
+    one_.throughput.add(tokens, late_.took * part, part, late_.sequences);
     pace_.add(tokens, std::int64_t{cost_one} * part, part, late_.sequences);
   }
   /// Returns the loss that the drafted rows of the pass are charged, before what they save.
@@ -454,7 +491,7 @@ class BatchPlanner {
   /// Returns the loss of a pass with k drafted rows if all are rejected and the replay is the most expensive one.
   [[nodiscard]] std::int64_t worst_loss(std::size_t k) const noexcept {
     if (k == 0) return 0;
-    return losses_.worst(cost_.exact_extra(plain_, k), offered_.any_replayed() ? cost_.highest_replay(k) : 0);
+    return losses().worst(cost_.exact_extra(plain_, k), offered_.any_replayed() ? cost_.highest_replay(k) : 0);
   }
   /// Reads the costs of all replays that the pass can cause: of all numbers of rows, and at all mean contexts.
   void prepare_replays() noexcept {
@@ -482,7 +519,7 @@ class BatchPlanner {
   /// the budget covers every smaller number.
   [[nodiscard]] std::size_t reserve_each(std::size_t limit) noexcept {
     std::size_t rows = 0;
-    while (rows < limit && losses_.change(std::max(losses_.planned(), worst_loss(rows + 1)))) ++rows;
+    while (rows < limit && losses().change(std::max(losses().planned(), worst_loss(rows + 1)))) ++rows;
     return rows;
   }
   /// Returns true if the next pass should be plain, so that it is timed. Learned costs need a timed plain pass now and
@@ -490,7 +527,7 @@ class BatchPlanner {
   [[nodiscard]] bool is_time_for_plain(const detail::RowChoice& best) const noexcept {
     const auto sequences = static_cast<std::int64_t>(std::max<std::size_t>(1, plain_.sequences));
     const std::int64_t gain = offered_.any_sampled() ? std::int64_t{detail::most_rate} : best.gain / sequences;
-    return best.rows > 0 && cost_.should_probe_plain(gain, losses_.budget());
+    return best.rows > 0 && cost_.should_probe_plain(gain, losses().budget());
   }
   [[nodiscard]] Cut why(const detail::RowChoice& best, std::size_t limit) const noexcept {
     if (best.rows == offered_.offered()) return Cut::none;
@@ -501,9 +538,10 @@ class BatchPlanner {
   std::size_t usual_nodes_;  // the bound of a budget that asks for none
   BatchOptions options_;
   detail::BatchCost cost_;
-  Throughput throughput_;  // tokens per sequence in the time of a plain pass
-  Throughput pace_;        // tokens per sequence in a pass
-  detail::LossAccount losses_;
+  // The control of a sequence alone. Its throughput (tokens per sequence in the time of a plain pass) and its losses
+  // are those of all passes.
+  detail::SequenceControl one_;
+  Throughput pace_;  // tokens per sequence in a pass
   std::size_t turn_ = 0;
   std::size_t last_paid_ = 0;
   // Of the pass that was learned last.
@@ -520,10 +558,9 @@ class BatchPlanner {
   std::optional<std::size_t> instead_;  // in a trial: the drafted rows that would have been sent otherwise
   detail::OfferedNodes offered_;
   detail::Buffer<std::uint32_t> nodes_;
-  // sums_[k]: sum of the first k path probabilities. Only for a pass of one sequence alone; see read_sums().
-  std::array<std::uint32_t, most_nodes + 1> sums_;  // NOLINT(*-member-init): filled up to sums_size_
-  std::size_t sums_size_ = 0;
-  bool chain_ = false;  // the draft of that sequence is a chain
+  detail::SendableDraft alone_;                           // the draft of a sequence alone
+  std::array<std::uint32_t, most_draft_nodes + 1> sums_;  // NOLINT(*-member-init): filled up to sums_size_
+  std::size_t sums_size_ = 0;                             // 0: the pass is not one of a sequence alone
 };
 
 }}  // namespace reprise

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -15,6 +14,7 @@
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/detail/learned_curve.hpp"
 #include "reprise/control/detail/pass_costs.hpp"
+#include "reprise/control/detail/sequence_control.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/attributes.hpp"
@@ -84,65 +84,52 @@ struct CostOptions {
 /// Threads: many threads may call const functions at once; no other function may run at the same time as any call.
 /// Distinct controls may be used at the same time, even if they share a budget.
 class CostControl {
-  using LengthInput = detail::LengthInput;
-  using PassCosts = detail::PassCosts;
-
  public:
   static constexpr std::size_t most_nodes = most_draft_nodes;
 
   explicit CostControl(CostOptions options = {}) noexcept
-      : options_(std::move(options)), losses_(first_budget(options_), options_.loss_budget) {
+      : options_(std::move(options)), one_(detail::LossAccount(first_budget(options_), options_.loss_budget)) {
     bounded_ = options_.max_nodes != unlimited;
     options_.max_nodes = std::min(options_.max_nodes, most_nodes);
-    nodes_ = usual_nodes();
-    costs_.read(pass_costs(), PassShape(), nodes_);
+    one_.read_costs(pass_costs(), PassShape(), usual_nodes());
   }
 
   /// Sets CostOptions::calibrated. Call it before any pass.
   void trust_probabilities() noexcept {
-    if (!options_.calibrated) losses_ = detail::LossAccount(LossBudget(), options_.loss_budget);
+    if (!options_.calibrated) one_.losses = detail::LossAccount(LossBudget(), options_.loss_budget);
     options_.calibrated = true;
   }
   void begin() noexcept {
-    throughput_ = {};
-    losses_.close();
-    instead_.reset();
+    one_.throughput = {};
+    one_.losses.close();
+    one_.end_trial();
     claims_ = {};
   }
   /// Gives back the reservation of choose(), because the chosen pass will not run.
-  void cancel() noexcept {
-    losses_.cancel();
-    instead_.reset();
-  }
+  void cancel() noexcept { one_.cancel(); }
   /// Counts the chosen pass as lost: it may have run, and its result will never be learned. Returns the loss, in the
   /// unit of Cost.
   std::int64_t abandon() noexcept {
-    instead_.reset();
-    return losses_.abandon();
+    one_.end_trial();
+    return one_.losses.abandon();
   }
   /// Takes back a loss that abandon() has charged: the pass did not run.
-  void correct(std::int64_t loss) noexcept { losses_.correct(loss); }
+  void correct(std::int64_t loss) noexcept { one_.losses.correct(loss); }
   /// Returns false if this control is a fork whose next pass runs a replay that a shared loss budget does not allow.
-  [[nodiscard]] bool may_fork() const noexcept { return !options_.curve || losses_.covers_replay(); }
+  [[nodiscard]] bool may_fork() const noexcept { return !options_.curve || one_.losses.covers_replay(); }
   /// Uses `budget` from now on, or the control's own loss budget if `budget` is null; see CostOptions::loss_budget.
   /// Call it before begin() if one control serves the sequences of several tenants.
   void share_loss_budget(LossBudget* budget) noexcept {
     options_.loss_budget = budget;
-    losses_.share(budget);
+    one_.losses.share(budget);
   }
 
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = std::min(asked.max_nodes, options_.max_nodes);
-    Cost step = 0;  // stays 0 with widths: a row up to the next width is paid for anyway and may carry an unlikely node
-    if (room.widths.empty() && options_.calibrated) {
-      detail::CostTable scratch;  // NOLINT(*-member-init)
-      step = costs_at(room.plain, nodes_of(asked.max_nodes), scratch).least_step;
-      // A trial needs a draft, whatever its cost is believed to be.
-      if (pass_costs().may_try()) step = std::min(step, cost_one / 4);
-    }
     narrowed.min_path_probability =
-        std::max(asked.min_path_probability, detail::least_worthwhile(throughput_.rate(), step));
+        std::max(asked.min_path_probability, one_.least_probability(pass_costs(), room.plain, nodes_of(asked.max_nodes),
+                                                                    room.widths.empty() && options_.calibrated));
     return narrowed;
   }
 
@@ -150,61 +137,32 @@ class CostControl {
                                    const PassLimits& room) noexcept {
     cancel();
     if (sendable.empty()) return {};
-    nodes_ = nodes_of(room.asked);
-    const PassCosts from = pass_costs();
-    detail::CostTable scratch;  // NOLINT(*-member-init)
-    const detail::CostTable& known = costs_at(room.plain, nodes_, scratch);
-    const std::size_t allowed = std::min(room.nodes, nodes_);
-    const std::size_t most = std::min(allowed, from.explored_rows(room));
-    const std::size_t nodes = std::min(sendable.size(), most);
-    std::array<std::uint32_t, most_nodes + 1> sums;  // NOLINT(*-member-init): filled up to `nodes`
-    add_up(draft, sendable.first(nodes), sums);
-
-    LengthInput input{.sums = std::span(sums).first(nodes + 1),
-                      .costs = std::span(known.costs).first(most + 1),
-                      .plain_rows = room.plain.rows,
-                      .widths = room.widths,
-                      .padded = room.padded,
-                      .throughput = throughput_.rate(),
-                      .max_throughput = known.max_throughput,
-                      .allowance = losses_.allowance(),
-                      .rollback = options_.rollback,
-                      .replayed = room.replayed,
-                      .chain = options_.calibrated && detail::forms_chain(draft, sendable.first(nodes))};
-    if (!room.widths.empty() || allowed != nodes_)
-      input.max_throughput = detail::highest_throughput(input.costs, room.widths, room.plain.rows);
-    DraftChoice choice = detail::length_of(draft.kind(), input);
-    if (choice.nodes + choice.padding > 0 &&
-        from.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
-      return {0, 0, Cut::throttled};
-    choice = affordable(known, draft.kind(), room, input, choice);
-    if (const std::optional<DraftChoice> trial = from.trial(draft.kind(), input)) {
-      instead_ = choice.nodes + choice.padding;
-      choice = *trial;
-    }
-    if (choice.nodes == nodes && nodes < std::min(sendable.size(), room.nodes)) choice.cut = Cut::budget;
-    return choice;
+    const std::size_t max_nodes = nodes_of(room.asked);
+    const std::span<const NodeIndex> nodes = sendable.first(std::min({sendable.size(), room.nodes, max_nodes}));
+    std::array<std::uint32_t, most_nodes + 1> sums;  // NOLINT(*-member-init): filled by the next call
+    add_up(draft, nodes, sums);
+    return one_.choose(pass_costs(),
+                       {.kind = draft.kind(),
+                        .nodes = sendable.size(),
+                        .sums = std::span(sums).first(nodes.size() + 1),
+                        .chain = options_.calibrated ? detail::chain_length_of(draft, nodes) : 0},
+                       room, max_nodes, options_.rollback);
   }
 
   void learn(const Outcome& outcome, const PassReport& report) noexcept {
-    account(outcome, report);
+    const bool rejected = outcome.accepted.size() + report.plain.rows < report.sent.rows;
+    const bool learns = !options_.curve && report.sent.sequences == 1;
+    one_.learn(pass_costs(), learns ? &learned_ : nullptr, report, rejected ? options_.rollback : 0);
     if (!options_.calibrated) claims_.learn(outcome);
-    if (!options_.curve && report.sent.sequences == 1)
-      learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time, report.plain.context);
-    // Reads the costs of the next pass now, because budget() must not change anything. The shape of that pass is an
-    // estimate; see costs_at().
-    PassShape next{1, 1, report.plain.context + report.committed};
-    if (report.replayed) next.rows = report.plain.rows + report.committed;
-    if (!costs_.holds(pass_costs(), next, nodes_)) costs_.read(pass_costs(), next, nodes_);
   }
 
   [[nodiscard]] const CostOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   /// Returns CostOptions::max_nodes, or usual_draft_nodes by default; see K11.
   [[nodiscard]] std::size_t usual_nodes() const noexcept { return bounded_ ? options_.max_nodes : usual_draft_nodes; }
   /// Returns the recent throughput: tokens per plain pass, in 1/65,536.
-  [[nodiscard]] std::int64_t throughput() const noexcept { return throughput_.rate(); }
+  [[nodiscard]] std::int64_t throughput() const noexcept { return one_.throughput.rate(); }
   /// Returns the budget that limits the losses: the shared one, or the control's own.
-  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return losses_.budget(); }
+  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return one_.losses.budget(); }
   [[nodiscard]] const LearnedCurve& learned() const noexcept REPRISE_LIFETIMEBOUND { return learned_; }
   /// Returns the estimated cost of a pass of this shape.
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return pass_costs().cost(shape); }
@@ -220,66 +178,12 @@ class CostControl {
     return options.calibrated ? LossBudget() : LossBudget(cost_one / 2);
   }
 
-  [[nodiscard]] PassCosts pass_costs() const noexcept { return {options_.curve, learned_}; }
+  [[nodiscard]] detail::PassCosts pass_costs() const noexcept { return {options_.curve, learned_}; }
 
   /// Returns the upper bound on the drafted rows of a pass in a round that asks for up to `asked` nodes. Smaller rounds
   /// have one bound, so that their costs need not be read again.
   [[nodiscard]] std::size_t nodes_of(std::size_t asked) const noexcept {
     return bounded_ ? options_.max_nodes : std::clamp(asked, usual_draft_nodes, most_nodes);
-  }
-  /// Returns the costs of passes like `plain` with up to `nodes` drafted rows: the stored costs if they are for that
-  /// shape, otherwise costs read into `scratch`. The shapes can differ in the first pass, if learn() expected a
-  /// different number of pending rows, and if a round asks for longer drafts than the last one.
-  [[nodiscard]] const detail::CostTable& costs_at(const PassShape& plain, std::size_t nodes,
-                                                  detail::CostTable& scratch) const noexcept {
-    if (costs_.holds(pass_costs(), plain, nodes)) return costs_;
-    scratch.read(pass_costs(), plain, nodes);
-    return scratch;
-  }
-
-  /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the best
-  /// shorter draft that the budget covers, or no draft. The worst loss is that of a rejected draft with the most
-  /// expensive replay. Every replay is possible, because a stop rule can end the text after any accepted token.
-  [[nodiscard]] DraftChoice affordable(const detail::CostTable& known, DraftKind kind, const PassLimits& room,
-                                       LengthInput input, DraftChoice choice) noexcept {
-    const std::size_t rows = choice.nodes + choice.padding;
-    if (rows == 0) return choice;
-    std::array<std::int64_t, most_nodes + 1> replays;  // NOLINT(*-member-init): [k]: highest cost after k drafted rows
-    if (room.replayed) {
-      std::int64_t highest = 0;
-      for (std::size_t committed = 0; committed <= rows; ++committed)
-        replays[committed] = highest = std::max(highest, known.exact_replay(pass_costs(), room.plain, committed));
-    }
-    const Cost plain = known.exact(pass_costs(), room.plain, 0, room.plain.context);
-    const auto worst_loss = [&](std::size_t drafted) {
-      const Cost sent = known.exact(pass_costs(), room.plain, drafted, room.plain.context);
-      if (sent == std::numeric_limits<Cost>::max()) return std::int64_t{sent};  // saturated: the true cost is unknown
-      return losses_.worst(std::int64_t{sent} - plain + options_.rollback, room.replayed ? replays[drafted] : 0);
-    };
-    if (kind == DraftKind::sampled) return affordable_prefix(room, choice, worst_loss);
-    while (!losses_.change(worst_loss(choice.nodes + choice.padding))) {
-      input.costs = input.costs.first(choice.nodes + choice.padding);
-      choice = detail::draft_length(input);
-      choice.cut = Cut::throttled;
-      if (choice.nodes + choice.padding == 0) break;
-    }
-    return choice;
-  }
-  /// Like affordable(), for a sampled draft. Later nodes must not decide whether a node is sent. So the budget has to
-  /// cover every shorter draft as well.
-  template <class WorstLoss>
-  [[nodiscard]] DraftChoice affordable_prefix(const PassLimits& room, const DraftChoice& choice,
-                                              const WorstLoss& worst_loss) noexcept {
-    const std::size_t rows = choice.nodes + choice.padding;
-    std::size_t affordable = 0;
-    bool stopped = false;
-    detail::for_each_row_count(room.widths, room.plain.rows, rows, [&](std::size_t drafted) {
-      stopped = stopped || !losses_.change(std::max(losses_.planned(), worst_loss(drafted)));
-      if (!stopped) affordable = drafted;
-    });
-    if (affordable == rows) return choice;
-    const std::size_t nodes = std::min(affordable, choice.nodes);
-    return {.nodes = nodes, .padding = affordable - nodes, .cut = Cut::throttled};
   }
 
   /// Sets sums[k] to the sum of the first k path probabilities. The claims of an uncalibrated strategy are first
@@ -294,62 +198,11 @@ class CostControl {
     }
   }
 
-  /// Returns the expected gain of a choice, in plain passes. For a sampled draft, only the stated probability of its
-  /// first node may decide whether anything is sent.
-  [[nodiscard]] std::int64_t gain_of(DraftKind kind, const LengthInput& input,
-                                     const DraftChoice& choice) const noexcept {
-    const bool sampled = kind == DraftKind::sampled;
-    const std::size_t nodes = sampled ? 1 : choice.nodes;
-    const std::size_t rows = sampled ? 1 : choice.nodes + choice.padding;
-    const std::int64_t more = std::int64_t{input.costs[rows]} - input.costs[0];
-    return detail::UnitScale::divide(std::int64_t{input.sums[nodes]}, throughput_.rate()) - more;
-  }
-
-  /// Adds the tokens and the cost of a pass to the throughput, and its loss to the budget.
-  void account(const Outcome& outcome, const PassReport& report) noexcept {
-    detail::CostTable scratch;  // NOLINT(*-member-init)
-    const detail::CostTable& known = costs_at(report.plain, nodes_, scratch);
-    const std::size_t drafted = report.sent.rows - std::min(report.sent.rows, report.plain.rows);
-    const Cost rollback = outcome.accepted.size() < drafted ? options_.rollback : 0;
-    Cost sent = drafted < known.size ? known.costs[drafted] : pass_costs().cost(report.sent);
-    sent = saturated_cost(std::int64_t{sent} + rollback);
-    throughput_.add(report.committed, sent);
-    settle(known, rollback, drafted, report);
-  }
-  /// Charges the loss of a pass at the exact context. A pass without a draft loses nothing. After a trial, charges only
-  /// the cost of the pass that would have run otherwise, and reports the rest to the learned curve.
-  void settle(const detail::CostTable& known, Cost rollback, std::size_t drafted, const PassReport& report) noexcept {
-    std::int64_t loss = -LossBudget::saved(report.committed);
-    std::int64_t replay = 0;
-    if (drafted > 0) {
-      const PassShape& plain = report.plain;
-      const Cost sent =
-          saturated_cost(std::int64_t{known.exact(pass_costs(), plain, drafted, plain.context)} + rollback);
-      // The next pass runs the replayed rows, but this draft causes the replay.
-      if (report.replayed) replay = known.exact_replay(pass_costs(), plain, report.committed);
-      loss -= known.exact(pass_costs(), plain, 0, plain.context);
-      if (instead_ && report.sent.sequences == 1) {
-        const std::int64_t otherwise = known.exact(pass_costs(), plain, *instead_, plain.context);
-        learned_.tried(report.sent.rows, otherwise - rollback - std::exchange(replay, 0), report.time,
-                       report.plain.context);
-        loss += otherwise;
-      } else {
-        loss += pass_costs().charged(sent, report.sent.rows);
-      }
-    }
-    instead_.reset();
-    losses_.settle(loss, replay, report.last);
-  }
-
   CostOptions options_;
-  detail::Throughput throughput_;
-  detail::LossAccount losses_;
+  detail::SequenceControl one_;
   detail::ClaimCalibrator claims_;
   LearnedCurve learned_{options_.prior};
-  std::optional<std::size_t> instead_;  // in a trial: the number of drafted rows that would have been sent otherwise
-  bool bounded_ = false;                // CostOptions::max_nodes is given
-  std::size_t nodes_ = 0;               // upper bound on the drafted rows of the last choice
-  detail::CostTable costs_{};           // costs of the expected next pass
+  bool bounded_ = false;  // CostOptions::max_nodes is given
 };
 static_assert(DraftControl<CostControl>);
 

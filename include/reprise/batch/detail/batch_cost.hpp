@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/detail/pass_costs.hpp"
 #include "reprise/control/detail/draft_length.hpp"
 #include "reprise/control/detail/learned_curve.hpp"
+#include "reprise/control/detail/pass_costs.hpp"
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/fixed_log.hpp"
@@ -51,8 +51,9 @@ class BatchCost {
 
   static constexpr std::size_t most_sequences = 1 << 20;
 
-  /// Reads the costs of `plain` with 0 to `most` drafted rows, unless they are cached from the last call.
-  void prepare(PassShape plain) noexcept {
+  /// Reads the costs of `plain` with 0 to `most` drafted rows, unless they are cached from the last call. Returns true
+  /// if it has read them.
+  bool prepare(PassShape plain) noexcept {
     // Larger numbers mean nothing, and would overflow.
     plain.sequences = std::clamp<std::size_t>(plain.sequences, 1, most_sequences);
     plain.rows = std::min(plain.rows, most_sequences << 10);
@@ -60,11 +61,14 @@ class BatchCost {
     if (!told_) borrow(plain.sequences);
     const bool same =
         plain.sequences == plain_.sequences && plain.rows == plain_.rows && plain.context == plain_.context;
-    if (same && (told_ || learned().revision() == revision_)) return;
+    if (same && (told_ || learned().revision() == revision_)) return false;
     plain_ = plain;
     revision_ = told_ ? 0 : learned().revision();
     read();
+    return true;
   }
+  /// Returns the costs of passes with as many sequences as the prepared one.
+  [[nodiscard]] PassCosts pass_costs() const noexcept { return {told_, learned()}; }
   /// Returns the cost of the prepared pass with k drafted rows, in plain passes.
   [[nodiscard]] Cost cost(std::size_t k) const noexcept { return costs_[k]; }
   /// Returns cost(k) for k from 0 to `most`.
@@ -169,18 +173,21 @@ class BatchCost {
   void learn(std::size_t drafted, std::optional<Duration> time, std::optional<std::size_t> instead,
              bool as_planned = true, std::size_t context = 0) noexcept {
     if (!learns()) return;
-    const std::size_t at = class_of(plain_.sequences);
-    LearnedCurve& curve = learned_[at];
+    LearnedCurve& curve = learned_[class_of(plain_.sequences)];
     if (!as_planned) {
       if (instead) curve.tried(row_of(drafted), costs_[*instead], {});
       return;
     }
-    if (time && time->count() > 0) {
-      if (lacks_costs(at) && lent_.sequences == plain_.sequences) curve = borrowed_;
-      timed_at_[at] = plain_.sequences;
-    }
+    begin_curve(time);
     if (instead) curve.tried(row_of(drafted), costs_[*instead], time, context);
     curve.learn(row_of(drafted), drafted == 0, time, context);
+  }
+  /// Returns the curve that learns from passes of as many sequences as the prepared one, for a pass that took `time`;
+  /// null if a curve was given.
+  [[nodiscard]] LearnedCurve* learned_from(std::optional<Duration> time) noexcept {
+    if (told_) return nullptr;
+    begin_curve(time);
+    return &learned_[class_of(plain_.sequences)];
   }
   /// Returns the curve of batches of about `sequences` sequences.
   [[nodiscard]] const LearnedCurve& learned(std::size_t sequences) const noexcept {
@@ -223,6 +230,13 @@ class BatchCost {
   [[nodiscard]] const LearnedCurve& learned() const noexcept {
     const std::size_t at = class_of(plain_.sequences);
     return lacks_costs(at) && lent_.sequences == plain_.sequences ? borrowed_ : learned_[at];
+  }
+  /// Begins the curve of the prepared pass with the costs that it has borrowed, at its first time.
+  void begin_curve(std::optional<Duration> time) noexcept {
+    if (!time || time->count() <= 0) return;
+    const std::size_t at = class_of(plain_.sequences);
+    if (lacks_costs(at) && lent_.sequences == plain_.sequences) learned_[at] = borrowed_;
+    timed_at_[at] = plain_.sequences;
   }
   /// Returns true if nothing is known of this curve.
   [[nodiscard]] bool lacks_costs(std::size_t at) const noexcept {

@@ -102,16 +102,16 @@ inline void add_path_probabilities(DraftView draft, std::span<const NodeIndex> n
   }
 }
 
-/// Returns true if the first of `nodes` is a child of the anchor, and each later one of the node before it. Auxiliary
-/// nodes form no chain, because none of them is accepted.
-inline bool forms_chain(DraftView draft, std::span<const NodeIndex> nodes) noexcept {
+/// Returns the number of leading nodes that form a chain: the first one is a child of the anchor, and each later one of
+/// the node before it. Auxiliary nodes form no chain, because none of them is accepted.
+inline std::size_t chain_length_of(DraftView draft, std::span<const NodeIndex> nodes) noexcept {
   NodeIndex last = anchor_parent;
-  for (const NodeIndex node : nodes) {
-    const DraftNode& drafted = draft[static_cast<std::size_t>(node)];
-    if (drafted.parent != last || drafted.auxiliary) return false;
-    last = node;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const DraftNode& drafted = draft[static_cast<std::size_t>(nodes[i])];
+    if (drafted.parent != last || drafted.auxiliary) return i;
+    last = nodes[i];
   }
-  return true;
+  return nodes.size();
 }
 
 /// The maximum number of nodes of a chain that chain_length() weighs.
