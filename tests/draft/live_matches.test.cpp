@@ -146,7 +146,7 @@ TEST(FollowedContext, LooksUpEverySixteenthTokenWhileAMatchAgreesWith32) {
       FollowedContext<RollingHashIndex> context(1, unlimited, IndexOptions{}.vocabulary);
       bool expected = false;
       for (std::size_t size = 1; size <= text.size(); ++size) {
-        context.observe(TokenSpan(text).first(size), 1, Origin::output);
+        context.observe(TokenSpan(text).first(size), 1);
         const std::size_t copied = length + 3 - (text.size() - size);
         if (size + 4 > text.size()) expected = expected || copied < 32 || size % 16 == 0;
       }

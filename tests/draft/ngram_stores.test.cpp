@@ -197,18 +197,6 @@ TEST(NgramStores, AreTouchedWhereTheirTextWasAccepted) {
   EXPECT_TRUE(wrong.touched.empty());
 }
 
-TEST(NgramStores, KeepWhatWasLearnedOfThemWhenStatesAreMerged) {
-  CalibrationState a;
-  CalibrationState b;
-  a.by_store[1][2] = 8;
-  b.by_store[1][2] = 4;
-  a.lessons = b.lessons = 10;
-  EXPECT_EQ(merge(a, b).by_store[1][2], 6);
-  a.by_store[3][6] = std::numeric_limits<std::int32_t>::max();
-  EXPECT_LE(detail::TokenCalibrator(a).state().by_store[3][6], 3 << 20)
-      << "as all that is beyond the bounds of learning";
-}
-
 // --- HistoryStore ---
 
 HistoryStore memory_of(std::size_t segments) {

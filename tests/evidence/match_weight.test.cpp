@@ -16,22 +16,15 @@ namespace {
 
 constexpr std::size_t far = std::numeric_limits<std::size_t>::max();
 constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
-constexpr std::array kinds = {MatchKind::lookup, MatchKind::insertion, MatchKind::omission};
-constexpr std::array origins = {Origin::prompt, Origin::output};
 
-static_assert(length_class(5) == 5 && base_weight(100, Origin::output, MatchKind::lookup) > 0 &&
-                  frequency_weight(1, 1000) > 0,
+static_assert(length_class(5) == 5 && base_weight(100) > 0 && frequency_weight(1, 1000) > 0,
               "all of it can be computed at compile time");
 
 template <class Visit>
-void for_each_standing(Visit&& visit) {
-  for (const MatchKind kind : kinds)
-    for (const Origin origin : origins) {
-      for (std::size_t distance = 1; distance < 100; ++distance) visit(distance, origin, kind);
-      for (int shift = 7; shift < 64; ++shift) visit(std::size_t{1} << shift, origin, kind);
-      visit(std::size_t{0}, origin, kind);
-      visit(far, origin, kind);
-    }
+void for_each_distance(Visit&& visit) {
+  for (std::size_t distance = 0; distance < 100; ++distance) visit(distance);
+  for (int shift = 7; shift < 64; ++shift) visit(std::size_t{1} << shift);
+  visit(far);
 }
 
 TEST(LengthClass, NeverFallsAndKnowsEveryLength) {
@@ -62,23 +55,15 @@ TEST(LengthWeights, ArePositiveAndMoreForTheLongestThanForTheShortest) {
 }
 
 TEST(BaseWeight, IsPositiveAtEveryDistance) {
-  for_each_standing([](std::size_t distance, Origin origin, MatchKind kind) {
-    ASSERT_GT(base_weight(distance, origin, kind), 0U) << distance;
-  });
-}
-
-TEST(BaseWeight, IsMoreForWhatTheModelSaid) {
-  for (std::size_t distance = 1; distance < 100'000; distance = 2 * distance + 1)
-    EXPECT_GT(base_weight(distance, Origin::output, MatchKind::lookup),
-              base_weight(distance, Origin::prompt, MatchKind::lookup));
+  for_each_distance([](std::size_t distance) { ASSERT_GT(base_weight(distance), 0U) << distance; });
 }
 
 TEST(BaseWeight, OfAllFollowedPlacesTogetherStaysBelowTwoToThe28) {
   std::uint64_t most = 0;
-  for_each_standing([&](std::size_t distance, Origin origin, MatchKind kind) {
+  for_each_distance([&](std::size_t distance) {
     for (const LengthWeights& weights : weights_by_length)
       for (const VoteWeight weight : weights)
-        most = std::max(most, std::uint64_t{base_weight(distance, origin, kind)} * weight >> 12);
+        most = std::max(most, std::uint64_t{base_weight(distance)} * weight >> 12);
   });
   EXPECT_LT(LiveMatches::capacity * (most + 1) + weight_one, std::uint64_t{1} << 28);
 }

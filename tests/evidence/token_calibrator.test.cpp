@@ -19,7 +19,6 @@ namespace {
 using Lesson = TokenCalibrator::TrainingSample;
 
 constexpr std::int32_t most_bias = 3 << 20;
-constexpr std::int32_t most_slope = 1 << 20;
 constexpr int most_token_bias = 3 << 13;
 constexpr std::array token_tables = {&CalibrationState::by_previous, &CalibrationState::by_token,
                                      &CalibrationState::by_token_and_length};
@@ -57,10 +56,7 @@ static_assert(std::is_trivially_copyable_v<CalibrationState> && sizeof(TokenCali
 void expect_bounded(const CalibrationState& state) {
   EXPECT_LE(std::abs(state.all), most_bias);
   for (const std::int32_t bias : state.by_length) EXPECT_LE(std::abs(bias), most_bias);
-  for (const auto& biases : state.by_source)
-    for (const std::int32_t bias : biases) EXPECT_LE(std::abs(bias), most_bias);
   for (const std::int32_t bias : state.by_depth) EXPECT_LE(std::abs(bias), most_bias);
-  EXPECT_LE(std::abs(state.slope), most_slope);
   for (const auto table : token_tables)
     for (const int bias : state.*table) ASSERT_LE(std::abs(bias), most_token_bias);
   EXPECT_LE(state.recent, 65535U);
@@ -116,21 +112,6 @@ TEST(TokenCalibrator, GivesMoreForMoreVotes) {
       }
       EXPECT_GT(before, Probability::ratio(1, 2));
     }
-}
-
-TEST(TokenCalibrator, GivesMoreForMoreVotesWhateverWasLearned) {
-  // The learned slope is smaller than that of the curve, so only the rounding of the two remains: one step of 1/256.
-  for (const std::int32_t slope : {-most_slope, -most_slope / 3, most_slope}) {
-    CalibrationState state;
-    state.slope = slope;
-    const TokenCalibrator calibration(state);
-    double highest = 0;
-    for (VoteWeight votes = 1; votes < 1U << 27; votes += votes / 64 + 1) {
-      const double now = weigh(calibration, occurrence(votes), weight_one + votes).probability.to_double();
-      ASSERT_GE(now, highest - 0.001) << votes << " votes, slope " << slope;
-      highest = std::max(highest, now);
-    }
-  }
 }
 
 TEST(TokenCalibrator, TakesEvidenceWithoutVotes) {
@@ -243,7 +224,7 @@ TEST(TokenCalibrator, KeepsItsBiasesBoundedWhateverIsLearned) {
       if (stream == 0) picked = true;
       if (stream == 1) picked = false;
       if (stream == 2) picked = lesson.probability < Probability::ratio(1, 2);  // always the less likely outcome
-      if (stream == 3) picked = lesson.vote < 0;                                // a source whose votes are always wrong
+      if (stream == 3) picked = at.token.votes < at.total / 2;                  // votes are always wrong
       if (stream == 4) picked = i / 5000 % 2 == 0;
       if (stream == 5) lesson.probability = picked ? Probability::zero() : Probability::one();
       calibration.learn(lesson, picked);
@@ -268,9 +249,6 @@ TEST(TokenCalibrator, LearnsSafelyFromAnyState) {
     state.all = any();
     for (std::int32_t& bias : state.by_length) bias = any();
     for (std::int32_t& bias : state.by_depth) bias = any();
-    for (auto& biases : state.by_source)
-      for (std::int32_t& bias : biases) bias = any();
-    state.slope = any();
     for (const auto table : token_tables)
       for (std::int16_t& bias : state.*table) bias = static_cast<std::int16_t>(any());
     state.recent = static_cast<std::uint32_t>(any());
@@ -309,9 +287,6 @@ CalibrationState random_state(testing::SplitMix& random, std::uint64_t lessons) 
   state.all = bias(most_bias);
   for (std::int32_t& value : state.by_length) value = bias(most_bias);
   for (std::int32_t& value : state.by_depth) value = bias(most_bias);
-  for (auto& values : state.by_source)
-    for (std::int32_t& value : values) value = bias(most_bias);
-  state.slope = bias(most_slope);
   for (const auto table : token_tables)
     for (std::int16_t& value : state.*table) value = static_cast<std::int16_t>(bias(most_token_bias));
   state.recent = static_cast<std::uint32_t>(random.below(65536));
@@ -326,11 +301,8 @@ TEST(TokenCalibratorMerge, IsTheMeanWeighedByLessons) {
   b.all = 800;
   a.by_length[3] = -100;
   b.by_depth[2] = 40;
-  a.by_source[1][6] = 12;
   a.by_token[17] = 80;
   b.by_token_and_length[1023] = -400;
-  a.slope = 7;
-  b.slope = 7;
   a.recent = 0;
   b.recent = 40'000;
   a.lessons = 300;
@@ -339,10 +311,8 @@ TEST(TokenCalibratorMerge, IsTheMeanWeighedByLessons) {
   EXPECT_EQ(both.all, 500);
   EXPECT_EQ(both.by_length[3], -75);
   EXPECT_EQ(both.by_depth[2], 10);
-  EXPECT_EQ(both.by_source[1][6], 9);
   EXPECT_EQ(both.by_token[17], 60);
   EXPECT_EQ(both.by_token_and_length[1023], -100);
-  EXPECT_EQ(both.slope, 7);
   EXPECT_EQ(both.recent, 10'000U);
   EXPECT_EQ(both.lessons, 400U);
 }

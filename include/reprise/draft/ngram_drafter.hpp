@@ -46,7 +46,7 @@ struct NgramOptions {
   /// Other texts, such as past sequences. Occurrences of the context's last tokens in these texts also vote for the
   /// next token (see NgramDrafter). The stores must outlive the drafter and its copies. Other threads may write to
   /// stores that allow it. An occurrence in a store does not vote if one in the context has a longer unbroken
-  /// agreement, up to 32 tokens. Evidence from one store alone is calibrated separately for each index of this array.
+  /// agreement, up to 32 tokens.
   ///
   /// A store that does not help is asked for fewer drafts. It helps if one of its places votes for an accepted token,
   /// or for the target's token if nothing was sent. A store whose places may not vote does not help. After 128 drafts
@@ -123,10 +123,10 @@ class NgramDrafter {
   /// Replaces NgramOptions::prior. The next begin() uses it.
   void assume(const NgramOptions::Prior& prior) noexcept { options_.prior = prior; }
 
-  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+  void observe(TokenSpan context, std::size_t fresh, Origin) {
     forget_proposal();
     if (shown_.any()) shown_.reserve();
-    context_.observe(context, fresh, origin);
+    context_.observe(context, fresh);
   }
   void truncate(TokenSpan, std::size_t size) {
     forget_proposal();
@@ -419,9 +419,9 @@ class NgramDrafter {
       if (voters_.follow(node.voters, next)) continue;
       const std::uint32_t agreements = detail::agreements_of(tokens.first(place), TokenSpan(end).last(known));
       const int length = std::countr_one(agreements);
-      node.voters |= voters_.add(
-          {next, detail::base_weight(tokens.size() - next, context_.origin_of(place), detail::MatchKind::lookup),
-           &detail::length_weights(detail::bit_count(agreements >> length)), length - static_cast<int>(node.depth)});
+      node.voters |= voters_.add({next, detail::base_weight(tokens.size() - next),
+                                  &detail::length_weights(detail::bit_count(agreements >> length)),
+                                  length - static_cast<int>(node.depth)});
     }
   }
 

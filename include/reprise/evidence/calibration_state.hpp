@@ -23,15 +23,8 @@ struct CalibrationState {
   std::int32_t all = 0;                                  ///< bias for every token
   std::array<std::int32_t, length_classes> by_length{};  ///< biases by the longest agreement
   std::array<std::int32_t, depth_classes> by_depth{};    ///< biases by the depth in the draft
-  /// Biases by source and by the longest agreement. The first index is 0 for tokens that only the first datastore
-  /// predicts, and 1 for those that the context and a datastore predict. These biases are added to those in
-  /// `by_length`, which apply to every source.
-  std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
-  /// Like `by_source`, but for tokens that only other datastores predict: the second to the fourth, or several of them.
-  std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
   /// Biases of next-token counts and rankings: by the other evidence for the token, and by their class.
   std::array<std::array<std::int32_t, next_token_classes>, next_token_groups> by_next{};
-  std::int32_t slope = 0;             ///< learned change of slope; multiplies 0.3 times the log-odds of the vote
   TokenBiases by_previous{};          ///< biases by the previous token
   TokenBiases by_token{};             ///< biases by the token itself
   TokenBiases by_token_and_length{};  ///< biases by the token and the longest agreement
@@ -61,10 +54,7 @@ constexpr void for_each_bias(const Visit& visit, States&... states) {
   each(&CalibrationState::all);
   each(&CalibrationState::by_length);
   each(&CalibrationState::by_depth);
-  each(&CalibrationState::by_source);
-  each(&CalibrationState::by_store);
   each(&CalibrationState::by_next);
-  each(&CalibrationState::slope);
   each(&CalibrationState::by_previous);
   each(&CalibrationState::by_token);
   each(&CalibrationState::by_token_and_length);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,12 +27,15 @@ namespace reprise { inline namespace v0 {
 
 namespace detail {
 
-/// Calls visit(number) for each number of a state, in declaration order.
+/// Calls visit(number) for each number of the section, in its order. Numbers that only earlier versions used are written
+/// as 0, and ignored when they are read.
 template <class State, class Visit>
 constexpr void for_each_number(State& state, const Visit& visit) {
-  for_each_bias(visit, state);
-  visit(state.recent);
-  visit(state.lessons);
+  std::array<std::int32_t, 42> by_source{};
+  std::int32_t slope = 0;
+  const auto each = [&](auto&... fields) { (visit_each(visit, fields), ...); };
+  each(state.all, state.by_length, state.by_depth, by_source, state.by_next, slope, state.by_previous, state.by_token,
+       state.by_token_and_length, state.recent, state.lessons);
 }
 
 constexpr std::size_t bytes_of_numbers() noexcept {
@@ -46,7 +50,7 @@ constexpr std::size_t bytes_of_numbers() noexcept {
 /// The length in bytes of the contents of a section of kind `calibration`.
 inline constexpr std::size_t calibration_bytes = detail::bytes_of_numbers();
 
-static_assert(calibration_bytes == 10264 && sizeof(CalibrationState) == calibration_bytes,
+static_assert(calibration_bytes == 10264 && sizeof(CalibrationState) == (calibration_bytes - 43 * 4 + 7) / 8 * 8,
               "the state has changed: write every field, and give the section a new kind");
 
 /// Writes `state` as a section of kind `calibration`, calibration_bytes long.

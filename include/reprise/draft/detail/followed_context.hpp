@@ -13,7 +13,6 @@
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/draft/detail/origin_bits.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/index/detail/token_counts.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -25,7 +24,6 @@ struct LiveMatch {
   Position next = 0;             ///< position of the token that this match predicts
   std::uint32_t agreements = 0;  ///< bit i: the i-th last token of the context (from 0) agreed with this match
   std::uint16_t length = 0;      ///< length of the unbroken agreement in tokens
-  MatchKind kind = MatchKind::lookup;
   friend bool operator==(const LiveMatch&, const LiveMatch&) = default;
 };
 
@@ -91,7 +89,7 @@ class LiveMatches {
       const int length = agrees ? std::min<int>(match.length + 1, longest_counted) : 0;
       // A mismatch inside a nearly perfect agreement means that one token was replaced: the match is kept.
       if (agrees || bit_count(agreements & 0xffffU) >= enough_agreement)
-        matches_[kept++] = {match.next + 1, agreements, static_cast<std::uint16_t>(length), match.kind};
+        matches_[kept++] = {match.next + 1, agreements, static_cast<std::uint16_t>(length)};
     }
     size_ = kept;
     for (std::size_t i = 0; i < resumed.size; ++i) add(resumed.matches[i]);
@@ -101,7 +99,7 @@ class LiveMatches {
   void look_at(TokenSpan tokens, Position place) noexcept {
     if (follows(place)) return;
     const std::uint32_t agreements = agreements_of(tokens.first(place), tokens);
-    insert({place, agreements, static_cast<std::uint16_t>(std::countr_one(agreements)), MatchKind::lookup});
+    insert({place, agreements, static_cast<std::uint16_t>(std::countr_one(agreements))});
   }
 
  private:
@@ -120,11 +118,10 @@ class LiveMatches {
   static Resumed resume(const LiveMatch& match, TokenSpan tokens) noexcept {
     const std::size_t last = tokens.size() - 1;
     Resumed resumed;
-    resumed.matches[resumed.size++] = {match.next, match.agreements << 1, 0, MatchKind::insertion};
+    resumed.matches[resumed.size++] = {match.next, match.agreements << 1, 0};
     for (std::size_t skipped = 1; skipped <= omitted_at_most && match.next + skipped < last; ++skipped) {
       if (tokens[match.next + skipped] != tokens[last]) continue;
-      resumed.matches[resumed.size++] = {static_cast<Position>(match.next + skipped + 1), match.agreements << 1 | 1, 1,
-                                         MatchKind::omission};
+      resumed.matches[resumed.size++] = {static_cast<Position>(match.next + skipped + 1), match.agreements << 1 | 1, 1};
       break;
     }
     return resumed;
@@ -174,8 +171,7 @@ inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
   return common;
 }
 
-/// A growing context with the lookup state of NgramDrafter: an n-gram index, the followed matches, token counts and
-/// token origins.
+/// A growing context with the lookup state of NgramDrafter: an n-gram index, the followed matches and token counts.
 ///
 /// The indexed text is [replaced | context]. Tokens that rebase() removes from the context stay as evidence. They
 /// come first, so the context is always one piece at the end of the text and can be truncated as usual. All
@@ -199,7 +195,6 @@ class FollowedContext {
   void clear() {
     index_.clear();
     counts_.clear();
-    origins_.clear();
     checkpoints_.clear();
     matches_.reset();
     size_ = 0;
@@ -207,10 +202,9 @@ class FollowedContext {
   }
 
   /// Adds the last `fresh` tokens of `context`, which are new.
-  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+  void observe(TokenSpan context, std::size_t fresh) {
     if (fresh == 0) return;
     const bool whole = !index_.exhausted();
-    origins_.append(fresh, origin);
     size_ += fresh;
     grow(context.last(fresh));
     if (whole && index_.exhausted() && replaced_ != 0) drop_replaced(context);
@@ -218,30 +212,25 @@ class FollowedContext {
 
   /// Replaces the context `before` with `fresh`. The old tokens between the common beginning and the common end become
   /// evidence, with up to 32 tokens before and after them. At most the latest `max_replaced` such tokens are
-  /// kept. New tokens count as prompt. If memory runs out, the replaced tokens are dropped. Preconditions: `before` is
+  /// kept. If memory runs out, the replaced tokens are dropped. Preconditions: `before` is
   /// the current context; neither span points into this index.
   REPRISE_COLD void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_replaced) {
     REPRISE_EXPECTS(before.size() == size_ - replaced_);
     const CommonEnds common = common_ends(before, fresh);
-    if (!index_.exhausted() && common.head == before.size())
-      return observe(fresh, fresh.size() - common.head, Origin::prompt);
+    if (!index_.exhausted() && common.head == before.size()) return observe(fresh, fresh.size() - common.head);
     Buffer<Token> text;
     if (index_.exhausted() || !text.reserve(size_ + fresh.size())) {
       clear();
-      return observe(fresh, fresh.size(), Origin::prompt);
+      return observe(fresh, fresh.size());
     }
 
     // The old text: [replaced before | common head | replaced now | common tail].
-    const TextRange head{replaced_, replaced_ + common.head};
-    const TextRange replaced{head.end, size_ - common.tail};
-    const TextRange tail{replaced.end, size_};
-    OriginBits origins;
+    const TextRange replaced{replaced_ + common.head, size_ - common.tail};
     const auto keep = [&](TextRange range) {
-      origins.append(origins_, range.begin, range.end);
       static_cast<void>(text.append(tokens().subspan(range.begin, range.end - range.begin)));
     };
     // The new text: [replaced before | replaced now, and its surroundings | context], without the oldest tokens.
-    TextRange dropped{head.end, head.end};
+    TextRange dropped{replaced.begin, replaced.begin};
     if (replaced.begin != replaced.end)
       dropped = {replaced.begin - std::min(common.head, seam), replaced.end + std::min(common.tail, seam)};
     const std::size_t kept = std::min(replaced_ + (dropped.end - dropped.begin), max_replaced);
@@ -249,11 +238,8 @@ class FollowedContext {
     keep({replaced_ - (kept - from_dropped), replaced_});
     keep({dropped.end - from_dropped, dropped.end});
 
-    origins.append(origins_, head.begin, head.end);
-    origins.append(fresh.size() - common.head - common.tail, Origin::prompt);
-    origins.append(origins_, tail.begin, tail.end);
     static_cast<void>(text.append(fresh));
-    restart({text.data(), text.size()}, std::move(origins), kept);
+    restart({text.data(), text.size()}, kept);
     if (index_.exhausted() && replaced_ != 0) drop_replaced(fresh);
   }
 
@@ -261,7 +247,6 @@ class FollowedContext {
     if (size >= size_ - replaced_) return;
     size += replaced_;
     size_ = size;
-    origins_.truncate(size);
     if (size > index_.tokens().size()) return index_.truncate(size);  // memory ran out before `size`
     if (size == 0) counts_.clear();
     counts_.remove(index_.tokens().subspan(size));
@@ -275,7 +260,6 @@ class FollowedContext {
     const std::size_t text = replaced_ + max_context;
     static_cast<void>(index_.reserve(text));
     static_cast<void>(counts_.reserve(std::min<std::size_t>(text, 32'768)));
-    static_cast<void>(origins_.reserve(text));
     static_cast<void>(checkpoints_.reserve(text / (followed + 1) + 2));  // worst case: only long runs
   }
 
@@ -288,9 +272,8 @@ class FollowedContext {
   [[nodiscard]] std::size_t replaced_tokens() const noexcept { return replaced_; }
   [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return matches_.matches(); }
   [[nodiscard]] const TokenCounts& counts() const noexcept { return counts_; }
-  [[nodiscard]] Origin origin_of(Position position) const noexcept { return origins_.of(position); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return index_.memory_bytes() + counts_.memory_bytes() + origins_.memory_bytes() + checkpoints_.memory_bytes();
+    return index_.memory_bytes() + counts_.memory_bytes() + checkpoints_.memory_bytes();
   }
 
  private:
@@ -313,7 +296,7 @@ class FollowedContext {
     LiveMatches matches;
   };
 
-  /// Adds `tokens` to the text. `size_` and `origins_` already include them.
+  /// Adds `tokens` to the text. `size_` already includes them.
   void grow(TokenSpan tokens) {
     if (tokens.size() > followed) {
       // Only the end of a long run determines the matches.
@@ -330,20 +313,15 @@ class FollowedContext {
     }
   }
   /// Replaces everything with a text whose first `replaced` tokens are such tokens.
-  void restart(TokenSpan text, OriginBits origins, std::size_t replaced) {
+  void restart(TokenSpan text, std::size_t replaced) {
     clear();
-    origins_ = std::move(origins);
     replaced_ = replaced;
     size_ = text.size();
     if (reserved_ != 0) reserve(reserved_);
     grow(text);
   }
   /// Drops the replaced tokens when the index runs out of memory, because they must not take memory from the context.
-  REPRISE_COLD void drop_replaced(TokenSpan context) {
-    OriginBits origins;
-    origins.append(origins_, replaced_, size_);
-    restart(context, std::move(origins), 0);
-  }
+  REPRISE_COLD void drop_replaced(TokenSpan context) { restart(context, 0); }
 
   /// Indexes the tokens and counts those for which the index had memory.
   void add(TokenSpan tokens) {
@@ -410,7 +388,6 @@ class FollowedContext {
 
   Index index_;
   TokenCounts counts_;
-  OriginBits origins_;
   LiveMatches matches_;
   Buffer<Checkpoint> checkpoints_;
   std::size_t size_ = 0;      // tokens in the text, including those that did not fit in the index

@@ -134,9 +134,8 @@ class Voters {
     size_ = 0;
     for (const LiveMatch& match : context.matches()) {
       const std::uint32_t earlier = match.length >= 31 ? 0 : match.agreements >> (match.length + 1);
-      voters_[size_++] = {match.next,
-                          base_weight(tokens.size() - match.next, context.origin_of(match.next), match.kind),
-                          &length_weights(bit_count(earlier)), int{match.length}};
+      voters_[size_++] = {match.next, base_weight(tokens.size() - match.next), &length_weights(bit_count(earlier)),
+                          int{match.length}};
     }
     first_stored_ = own_ = size_;
     stored_ = 0;
@@ -186,10 +185,7 @@ class Voters {
   [[nodiscard]] EvidenceSource source_of(VoterSet voters) const noexcept {
     const VoterSet in_stores = voters & stored_;
     if (in_stores == 0) return EvidenceSource::context;
-    if (in_stores != voters) return EvidenceSource::both;
-    for (std::size_t i = 0; i < max_stores; ++i)
-      if ((voters & ~from_store_[i]) == 0) return store_source(i);
-    return EvidenceSource::stores;
+    return in_stores == voters ? EvidenceSource::stores : EvidenceSource::both;
   }
   /// Learns which stores have helped with the collected draft: those with a place in `helpful` (helpful_voters()). Each
   /// draft counts once.

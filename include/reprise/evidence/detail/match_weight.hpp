@@ -9,13 +9,12 @@
 
 #include "reprise/core/detail/fixed_log.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
-#include "reprise/core/token.hpp"
 
 /// \file The weight of an earlier occurrence when several occurrences predict different tokens.
 ///
 /// Every occurrence votes for the token that followed it. The weight of the vote is a product of table values. These
-/// values depend on the length of the agreement with the context, the agreement before the last mismatch, the distance,
-/// the origin and the MatchKind. The weight of "something else" (a token without a weight of its own) is one.
+/// values depend on the length of the agreement with the context, the agreement before the last mismatch and the
+/// distance. The weight of "something else" (a token without a weight of its own) is one.
 ///
 /// The tables were fitted to recorded outputs by maximum likelihood (docs/decisions/0005). Longer agreement has more
 /// weight, as in prediction by partial matching (Cleary and Witten 1984). Agreement before a mismatch also counts, as
@@ -26,13 +25,6 @@ namespace reprise { inline namespace v0 { namespace detail {
 using VoteWeight = std::uint32_t;
 
 inline constexpr VoteWeight weight_one = static_cast<VoteWeight>(UnitScale::one);
-
-/// The reason why an occurrence is followed.
-enum class MatchKind : std::uint8_t {
-  lookup,     ///< the occurrence agrees with the end of the context
-  insertion,  ///< the context inserted a token; the copy may continue at the same place
-  omission,   ///< the context skipped tokens; the copy continues after them
-};
 
 inline constexpr std::array<std::uint8_t, 34> length_classes = {
     0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 8, 8, 9, 9, 9, 9, 9, 9, 9, 9, 10, 10, 10, 10, 10, 10, 10, 10, 11};
@@ -62,21 +54,14 @@ constexpr const LengthWeights& length_weights(int earlier) noexcept {
 }
 
 /// Factors by floor(log2(distance)), in FactorScale.
-inline constexpr std::array<std::uint32_t, 16> weights_by_distance = {1068, 1231, 2347, 3758, 4183, 3796, 3323, 3232,
-                                                                      4031, 3593, 2942, 2250, 1441, 2428, 1840, 1840};
+inline constexpr std::array<std::uint32_t, 16> weights_by_distance = {1877, 2164, 4126, 6606, 7353, 6673, 5841, 5681,
+                                                                      7086, 6316, 5171, 3955, 2533, 4268, 3234, 3234};
 
-/// Factors by MatchKind, in FactorScale.
-inline constexpr std::array<std::uint32_t, 3> weights_by_kind = {4096, 3547, 3892};
-
-/// Returns the product of the factors that do not depend on the length of the match, in FactorScale. `distance`: number
-/// of tokens from the end of the occurrence to the end of the context. `origin`: origin of the token that followed the
-/// occurrence.
-constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKind kind) noexcept {
-  constexpr std::uint32_t output = 5824;  // 1.42: the model's own tokens have more weight than prompt tokens
+/// Returns the factor that does not depend on the length of the match, in FactorScale. `distance`: number of tokens
+/// from the end of the occurrence to the end of the context.
+constexpr std::uint32_t base_weight(std::size_t distance) noexcept {
   const std::size_t magnitude = static_cast<std::size_t>(std::bit_width(distance | 1)) - 1;
-  const std::uint32_t weight = FactorScale::multiply(weights_by_distance[std::min<std::size_t>(magnitude, 15)],
-                                                     weights_by_kind[static_cast<std::size_t>(kind)]);
-  return origin == Origin::output ? FactorScale::multiply(weight, output) : weight;
+  return weights_by_distance[std::min<std::size_t>(magnitude, 15)];
 }
 
 /// The base_weight() of an occurrence in a datastore, where distance has no meaning.

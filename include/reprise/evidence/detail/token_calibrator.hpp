@@ -19,18 +19,9 @@ namespace reprise { inline namespace v0 { namespace detail {
 /// Where the occurrences that predict a token were found.
 enum class EvidenceSource : std::uint8_t {
   context,  ///< only in the context; or nowhere, for a token that is merely frequent
-  history,  ///< only in the first datastore
+  stores,   ///< only in datastores
   both,     ///< in the context and in at least one datastore
-  second_store,
-  third_store,
-  fourth_store,
-  stores  ///< in several datastores, not in the context
 };
-/// Returns the source of occurrences in one datastore only. `store` is the index of the datastore in
-/// NgramOptions::stores. Each store is calibrated separately.
-constexpr EvidenceSource store_source(std::size_t store) noexcept {
-  return store == 0 ? EvidenceSource::history : static_cast<EvidenceSource>(store + 2);
-}
 
 /// The evidence for one token at one position of a draft.
 struct TokenEvidence {
@@ -45,13 +36,6 @@ struct TokenEvidence {
   bool stores_vote = false;     ///< occurrences in datastores vote at this position; set only if `next` is known
   NextTokenEvidence next = {};  ///< next-token counts and rankings
 };
-
-/// Returns the biases of a source other than EvidenceSource::context, by longest agreement.
-template <class State>
-constexpr auto& source_biases(State& state, EvidenceSource source) noexcept {
-  const auto i = static_cast<std::size_t>(source);
-  return source <= EvidenceSource::both ? state.by_source[i - 1] : state.by_store[i - 3];
-}
 
 /// Turns the evidence for a token into a probability, and learns from outcomes.
 ///
@@ -74,10 +58,9 @@ class TokenCalibrator {
     std::uint8_t depth = 0;
     std::uint16_t previous = 0;
   };
-  /// A probability, and the vote and the classes of evidence from which it was computed. learn() needs all of them.
+  /// A probability, and the classes of evidence from which it was computed. learn() needs all of them.
   struct TrainingSample {
     Probability probability;
-    std::int16_t vote = 0;  ///< log-odds of the vote
     std::uint8_t length = 0;
     std::uint8_t depth = 0;
     EvidenceSource source = EvidenceSource::context;
@@ -92,7 +75,6 @@ class TokenCalibrator {
   explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept
       : state_(state), frequent_picked_(state.lessons != 0) {
     for_each_bias([](auto& bias) { adjust(bias, 0); }, state_);
-    adjust(state_.slope, 0, slope_limit);
     state_.recent = std::min<std::uint32_t>(state_.recent, most_recent);
   }
 
@@ -112,9 +94,8 @@ class TokenCalibrator {
     const std::size_t by_depth = std::min<std::size_t>(depth, CalibrationState::depth_classes - 1);
     const std::size_t by_previous = token_class(static_cast<std::uint32_t>(previous));
     const std::size_t eighth = UnitScale::floor(state_.recent * 8);  // below 8, because `recent` stays below one
-    return {depth_values[std::min<std::size_t>(depth, 6)] + previous_count_values[magnitude(count)] +
-                recent_values[eighth] + loaded(state_.all) + loaded(state_.by_depth[by_depth]) +
-                loaded(state_.by_previous[by_previous]),
+    return {previous_count_values[magnitude(count)] + recent_values[eighth] + loaded(state_.all) +
+                loaded(state_.by_depth[by_depth]) + loaded(state_.by_previous[by_previous]),
             static_cast<std::uint8_t>(by_depth), static_cast<std::uint16_t>(by_previous)};
   }
 
@@ -125,18 +106,16 @@ class TokenCalibrator {
     const std::size_t length = agreement_class(evidence.longest);
     const std::size_t by_token = token_class(static_cast<std::uint32_t>(token));
     const std::size_t by_both = token_class(static_cast<std::uint32_t>(token) * 8 + static_cast<std::uint32_t>(length));
-    const LogOdds vote = vote_of(evidence.votes, total);
-    const LogOdds built_in = curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
-                             occurrence_values[occurrence_class(evidence.occurrences)] +
-                             count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)] -
-                             (is_frequent(length, evidence.next) ? doubt_ : 0);
-    const LogOdds learned = loaded(state_.by_length[length]) + source_bias(evidence.source, length) +
-                            LogOddsScale::multiply(loaded(state_.slope), steepness(vote)) +
-                            loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
+    const LogOdds built_in =
+        curve(vote_of(evidence.votes, total)) + rivalry_values[length][agreement_class(evidence.rival)] +
+        occurrence_values[occurrence_class(evidence.occurrences)] + count_values[magnitude(evidence.count)] +
+        strongest_values[sixths_of(evidence)] - (evidence.source == EvidenceSource::stores ? memory_value : 0) -
+        (is_frequent(length, evidence.next) ? doubt_ : 0);
+    const LogOdds learned = loaded(state_.by_length[length]) + loaded(state_.by_token[by_token]) +
+                            loaded(state_.by_token_and_length[by_both]);
     const LogOdds known = at.shared + built_in + learned;
     const std::size_t group = group_of(evidence);
     return {logistic(known + statistics(evidence.next, group, known)),
-            static_cast<std::int16_t>(vote),
             static_cast<std::uint8_t>(length),
             at.depth,
             evidence.source,
@@ -160,8 +139,6 @@ class TokenCalibrator {
       for (const std::uint8_t known : sample.next.classes)
         if (known != NextTokenEvidence::unknown) adjust(state_.by_next[sample.group][known], step);
     adjust(state_.by_depth[sample.depth], step);
-    if (sample.source != EvidenceSource::context) adjust(source_biases(state_, sample.source)[sample.length], 2 * step);
-    adjust(state_.slope, LogOddsScale::multiply(step, steepness(sample.vote)), slope_limit);
     // Each single token is rare, so its bias must be learned faster.
     adjust(state_.by_previous[sample.previous], 6 * step);
     adjust(state_.by_token[sample.token], 12 * step);
@@ -182,8 +159,6 @@ class TokenCalibrator {
  private:
   // The built-in tables: fitted log-odds in LogOddsScale. Each comment names the axis and the bins.
 
-  /// By depth in the draft: 0 (directly after the anchor), 1, 2, 3, 4, 5, 6 and more.
-  static constexpr std::array<std::int16_t, 7> depth_values = {-28, -5, -26, -1, 10, -10, 18};
   /// By magnitude() of the count of the previous token: 0, 1-2, 3-6, 7-14, 15-30, ... , 2,047 and more.
   static constexpr std::array<std::int16_t, 12> previous_count_values = {0,   93,  39, -16, -47, -31,
                                                                          -65, -36, 61, -41, 0,   0};
@@ -207,8 +182,8 @@ class TokenCalibrator {
       {{42, -23, -7, 4, 111, 27, -122}},
   }};
   /// By the log-odds of the vote: knots at -6, -5, ..., 6, with linear interpolation.
-  static constexpr std::array<std::int16_t, 13> curve_values = {-1552, -1153, -1031, -745, -447, -186, 33,
-                                                                259,   500,   724,   920,  1146, 1490};
+  static constexpr std::array<std::int16_t, 13> curve_values = {-1604, -1205, -1083, -797, -499, -238, -19,
+                                                                207,   448,   672,   868,  1094, 1438};
 
   static constexpr LogOdds memory_value = -100;  // for evidence from stores alone: other texts predict less reliably
 
@@ -217,16 +192,11 @@ class TokenCalibrator {
   using StepScale = Fixed<15 + 11>;                          // scale of their product
   static constexpr std::int32_t rate = 41;                   // 0.02 in log-odds for an error of one
   static constexpr std::int32_t limit = BiasScale::from(3);  // largest absolute bias
-  static constexpr std::int32_t slope_limit = BiasScale::from(1);
   static constexpr std::int32_t most_recent = UnitScale::one - 1;
 
   /// Returns a bias in LogOddsScale, the scale of the sums.
   static constexpr LogOdds loaded(std::int32_t bias) noexcept { return rescaled<BiasScale, LogOddsScale>(bias); }
   static constexpr LogOdds loaded(std::int16_t bias) noexcept { return rescaled<SmallBiasScale, LogOddsScale>(bias); }
-  [[nodiscard]] constexpr LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
-    if (source == EvidenceSource::context) return 0;
-    return loaded(source_biases(state_, source)[length]) + (source == EvidenceSource::both ? 0 : memory_value);
-  }
 
   /// Returns the kind of the other evidence: 0 and 1: no occurrence predicts the token; 2 and 3: occurrences in the
   /// context do; 4: in stores only; 5: in both. The odd ones of 0 to 3: occurrences in stores predict other tokens.
@@ -276,12 +246,6 @@ class TokenCalibrator {
   static constexpr std::size_t sixths_of(const TokenEvidence& evidence) noexcept {
     return evidence.strongest >= evidence.votes ? 5 : std::min<VoteWeight>(evidence.strongest * 6 / evidence.votes, 5);
   }
-  /// Returns the number that the slope multiplies: 0.3 times the log-odds of the vote.
-  static constexpr std::int32_t steepness(LogOdds vote) noexcept {
-    constexpr std::int32_t three_tenths = 77;  // in LogOddsScale
-    return LogOddsScale::multiply(vote, three_tenths);
-  }
-
   /// Returns the log-odds of the vote, mapped through `curve_values`.
   static constexpr LogOdds curve(LogOdds vote) noexcept {
     const LogOdds shifted = vote + 6 * log_odds_one;
@@ -289,8 +253,8 @@ class TokenCalibrator {
     return LogOddsScale::between<std::int32_t>(curve_values[knot], curve_values[knot + 1],
                                                LogOddsScale::fraction(shifted));
   }
-  static constexpr void adjust(std::int32_t& bias, std::int32_t step, std::int32_t most = limit) noexcept {
-    bias = std::clamp(bias + step, -most, most);
+  static constexpr void adjust(std::int32_t& bias, std::int32_t step) noexcept {
+    bias = std::clamp(bias + step, -limit, limit);
   }
   static constexpr void adjust(std::int16_t& bias, std::int32_t step) noexcept {
     constexpr std::int32_t most = rescaled<BiasScale, SmallBiasScale>(limit);
