@@ -151,7 +151,7 @@ TEST_F(SeedsTool, SlowsDownWhereItIsAskedTo) {
   };
   EXPECT_EQ(slow(carried, "1@0"), cost(carried));
   EXPECT_EQ(slow(carried, "2@100000"), cost(carried));
-  EXPECT_NE(slow(carried, "2@100"), cost(carried));
+  EXPECT_NE(slow(carried, "4@100"), cost(carried));
   EXPECT_NE(slow(carried, "2@middle"), cost(carried));
   EXPECT_NE(slow(learned, "2@middle"), cost(learned));
   const std::string late = std::to_string(static_cast<int>(passes * 0.8));
