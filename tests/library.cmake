@@ -141,6 +141,7 @@ reprise_add_layer_tests(
   batch_follower_after
   batch_follower_busy
   batch_follower_turns
+  batch_follower_threads
   batched_loop
   packing
   planner

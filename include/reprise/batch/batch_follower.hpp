@@ -67,8 +67,9 @@ struct FollowedSlot {
 /// planner. Memory: with NgramDrafter, at most 42 KB for each slot, 80 bytes for each token of its longest request so
 /// far, and 6 KB for the planner. NgramOptions::prior takes 10 KB once, or for each slot that is assigned another one.
 /// Rankings take NgramOptions::row_bytes more for each slot, and a conversation also has the tokens that stay as
-/// evidence. A slot keeps its text, what it has learned and its pending draft. The scratch memory is on the caller's
-/// stack, for one slot after another: 14 KB with NgramDrafter. Threads: one at a time.
+/// evidence. A slot keeps its text, what it has learned and its pending draft. The scratch memory is on the stack, for
+/// one slot after another: 14 KB with NgramDrafter. Threads: one at a time; draft() can run its loops over the slots on
+/// several.
 template <DraftStrategy S>
 class BatchFollower {
  public:
@@ -107,8 +108,21 @@ class BatchFollower {
   /// empty_context for a slot without ids; they change nothing. A slot whose session fails drafts nothing in this pass.
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots,
                                            std::optional<Duration> now = {}) REPRISE_LIFETIMEBOUND {
+    return draft(slots, now, [](std::size_t count, const auto& body) {
+      for (std::size_t i = 0; i < count; ++i) body(i);
+    });
+  }
+  /// Does the same on several threads of the engine. `for_each(count, body)` must call body(i) once for each i below
+  /// `count`, on any threads and in any order, and return when all calls have returned. It is called twice: to read the
+  /// ids of each slot, and to draft for it. The plan between and after them is made on the caller's thread, so drafts
+  /// do not depend on the threads. Strategies may read the same stores and tables, but must not share anything that
+  /// they change. An exception of a strategy leaves body().
+  template <class ForEach>
+  Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots, std::optional<Duration> now,
+                                           ForEach&& for_each) REPRISE_LIFETIMEBOUND {
     if (auto checked = check(slots); !checked) return checked.error();
-    const bool alone = follow(slots);
+    for_each(slots.size(), [&](std::size_t i) { follow(slots[i]); });
+    const bool alone = settle(slots);
     learn(now, alone);
     last_.clear();
     entries_.clear();
@@ -121,7 +135,9 @@ class BatchFollower {
     }
     plain.rows = plain.sequences;
     plain.context /= std::max<std::size_t>(plain.sequences, 1);
-    propose(slots, planner_.budget({.max_nodes = most_nodes}, plain));
+    const DraftBudget budget = planner_.budget({.max_nodes = most_nodes}, plain);
+    for_each(slots.size(), [&](std::size_t i) { propose(slots[i], budget); });
+    enter(slots);
     const BatchPlan plan = planner_.plan({entries_.data(), entries_.size()});
     for (std::size_t i = 0, entry = 0; i < slots.size(); ++i) {
       Slot& slot = slots_[slots[i].slot];
@@ -221,12 +237,13 @@ class BatchFollower {
   struct Slot {
     Followed sequence;
     Limits limits;
-    std::size_t committed = 0;               // by its last pass, or BatchPlanner::did_not_run
-    std::optional<BatchPlanner::Late> late;  // set while the result of an earlier pass is unknown
-    std::size_t entry = 0;                   // in the last plan
-    BatchPlanner::Late doubted;              // the loss of passes that seem not to have run
-    bool follows = false;                    // in this call
-    bool present = false;                    // in this call
+    std::size_t committed = 0;                    // by its last pass, or BatchPlanner::did_not_run
+    std::optional<BatchPlanner::Late> late;       // set while the result of an earlier pass is unknown
+    std::size_t entry = 0;                        // in the last plan
+    BatchPlanner::Late doubted;                   // the loss of passes that seem not to have run
+    std::optional<typename Followed::Seen> seen;  // in this call
+    bool follows = false;                         // in this call
+    bool present = false;                         // in this call
   };
 
   explicit BatchFollower(BatchOptions options) noexcept : planner_(std::move(options)) {}
@@ -247,17 +264,24 @@ class BatchFollower {
     }
     return {};
   }
-  /// Lets each slot read its ids. Returns true if passes alone can have run since the last call, in every slot. If the
-  /// engine reports the rows that ran, one slot with tokens of the last pass is enough: the engine had work.
-  bool follow(std::span<const FollowedSlot> slots) {
-    for (std::size_t i = 0; i < size_; ++i) slots_[i].committed = 0, slots_[i].follows = false;
+  /// Lets a slot read its ids.
+  void follow(const FollowedSlot& one) {
+    Slot& slot = slots_[one.slot];
+    const auto no_time = [](std::size_t) { return std::optional<Duration>(); };
+    const auto seen = slot.sequence.follow(one.ids, one.after != 0, one.conversation, no_time);
+    slot.seen = seen ? std::optional(*seen) : std::nullopt;
+    slot.follows = seen && !slot.sequence.session().finished();
+  }
+  /// Settles the earlier passes of each slot. Returns true if passes alone can have run since the last call, in every
+  /// slot. If the engine reports the rows that ran, one slot with tokens of the last pass is enough: the engine had
+  /// work.
+  bool settle(std::span<const FollowedSlot> slots) {
+    for (std::size_t i = 0; i < size_; ++i) slots_[i].committed = 0;
     bool all = true;
     bool any = false;
-    const auto no_time = [](std::size_t) { return std::optional<Duration>(); };
     for (const FollowedSlot& one : slots) {
       Slot& slot = slots_[one.slot];
-      const auto seen = slot.sequence.follow(one.ids, one.after != 0, one.conversation, no_time);
-      slot.follows = seen.has_value() && !slot.sequence.session().finished();
+      const auto& seen = slot.seen;
       const bool passes_alone = seen && seen->alone;
       all = all && passes_alone;
       any = any || (passes_alone && seen->committed > 0);
@@ -301,14 +325,19 @@ class BatchFollower {
       if (slots_[i].late) planner_.note(*slots_[i].late);
     }
   }
-  void propose(std::span<const FollowedSlot> slots, const DraftBudget& budget) {
+  void propose(const FollowedSlot& one, const DraftBudget& budget) {
+    Slot& slot = slots_[one.slot];
+    if (!slot.follows) return;
+    slot.limits.draft = budget;
+    const std::size_t most = one.most == unlimited ? planner_.usual_nodes() : one.most;
+    slot.limits.draft.max_nodes = std::min(budget.max_nodes, most);
+    static_cast<void>(slot.sequence.session().propose(slot.limits, DraftShape::chain));
+  }
+  /// Enters the slots that draft into the next plan.
+  void enter(std::span<const FollowedSlot> slots) {
     for (const FollowedSlot& one : slots) {
       Slot& slot = slots_[one.slot];
       if (!slot.follows) continue;
-      slot.limits.draft = budget;
-      const std::size_t most = one.most == unlimited ? planner_.usual_nodes() : one.most;
-      slot.limits.draft.max_nodes = std::min(budget.max_nodes, most);
-      static_cast<void>(slot.sequence.session().propose(slot.limits, DraftShape::chain));
       slot.entry = entries_.size();
       const auto offer = slot.sequence.session().offer();
       entries_.push_reserved({offer ? *offer : Offer(), slot.sequence.context().size()});
