@@ -33,9 +33,7 @@ class TimedPlayer : public Player {
     return Player::verify(batch, drafted);
   }
   // A time of std::chrono converts to a Duration, unless it is inexact in nanoseconds.
-  [[nodiscard]] reprise::Duration pass_time() const noexcept {
-    return std::chrono::microseconds(9000 + 1000 * rows_);
-  }
+  [[nodiscard]] reprise::Duration pass_time() const noexcept { return std::chrono::microseconds(9000 + 1000 * rows_); }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
 
  private:

@@ -27,8 +27,8 @@ namespace reprise { inline namespace v0 {
 
 namespace detail {
 
-/// Calls visit(number) for each number of the section, in its order. Numbers that only earlier versions used are written
-/// as 0, and ignored when they are read.
+/// Calls visit(number) for each number of the section, in its order. Numbers that only earlier versions used are
+/// written as 0, and ignored when they are read.
 template <class State, class Visit>
 constexpr void for_each_number(State& state, const Visit& visit) {
   std::array<std::int32_t, 42> by_source{};
