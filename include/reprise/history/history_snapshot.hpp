@@ -50,7 +50,8 @@ constexpr std::size_t bytes_of_numbers() noexcept {
 /// The length in bytes of the contents of a section of kind `calibration`.
 inline constexpr std::size_t calibration_bytes = detail::bytes_of_numbers();
 
-static_assert(calibration_bytes == 10264 && sizeof(CalibrationState) == (calibration_bytes - 43 * 4 + 7) / 8 * 8,
+static_assert(calibration_bytes == 10264 &&
+                  sizeof(CalibrationState) == (calibration_bytes - 43 * sizeof(std::int32_t) + 7) / 8 * 8,
               "the state has changed: write every field, and give the section a new kind");
 
 /// Writes `state` as a section of kind `calibration`, calibration_bytes long.
