@@ -46,8 +46,8 @@ constexpr void visit_each(const Visit& visit, First& first, Others&... others) {
     for (std::size_t i = 0; i < first.size(); ++i) visit_each(visit, first[i], others[i]...);
   }
 }
-/// Calls visit(x, y, ...) for each bias of one or more states, in declaration order. This list is the only one of the
-/// biases: snapshots fail to compile if a new field is missing here.
+/// Calls visit(x, y, ...) for each bias of one or more states, in declaration order. Add a new field here and in
+/// history_snapshot.hpp, where the size of the state is checked.
 template <class Visit, class... States>
 constexpr void for_each_bias(const Visit& visit, States&... states) {
   const auto each = [&](auto bias) { visit_each(visit, states.*bias...); };

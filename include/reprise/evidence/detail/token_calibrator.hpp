@@ -109,8 +109,7 @@ class TokenCalibrator {
     const LogOdds built_in =
         curve(vote_of(evidence.votes, total)) + rivalry_values[length][agreement_class(evidence.rival)] +
         occurrence_values[occurrence_class(evidence.occurrences)] + count_values[magnitude(evidence.count)] +
-        strongest_values[sixths_of(evidence)] - (evidence.source == EvidenceSource::stores ? memory_value : 0) -
-        (is_frequent(length, evidence.next) ? doubt_ : 0);
+        strongest_values[sixths_of(evidence)] - (is_frequent(length, evidence.next) ? doubt_ : 0);
     const LogOdds learned = loaded(state_.by_length[length]) + loaded(state_.by_token[by_token]) +
                             loaded(state_.by_token_and_length[by_both]);
     const LogOdds known = at.shared + built_in + learned;
@@ -184,8 +183,6 @@ class TokenCalibrator {
   /// By the log-odds of the vote: knots at -6, -5, ..., 6, with linear interpolation.
   static constexpr std::array<std::int16_t, 13> curve_values = {-1604, -1205, -1083, -797, -499, -238, -19,
                                                                 207,   448,   672,   868,  1094, 1438};
-
-  static constexpr LogOdds memory_value = -100;  // for evidence from stores alone: other texts predict less reliably
 
   using ErrorScale = Fixed<15>;                              // scale of the error of a probability
   using RateScale = Fixed<11>;                               // scale of `rate`
