@@ -95,7 +95,7 @@ TEST(BatchCost, APassThatWasNotAsPlannedDoesNotDelayThePlainPassThatShowsTheCost
       cost.learn(0, {}, {}, false);
     }
     cost.prepare({3, 3, 0});
-    const bool probe = cost.should_probe_plain(cost_one / 4, budget);
+    const bool probe = cost.pass_costs().should_probe_plain(cost_one / 4, budget);
     plain += probe;
     const std::size_t drafted = probe ? 0 : 2;
     cost.learn(drafted, std::chrono::nanoseconds(static_cast<std::int64_t>(1e7 * engine.time(3 + drafted))), {});

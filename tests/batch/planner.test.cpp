@@ -247,6 +247,54 @@ TEST(BatchPlanner, PlansASequenceAloneAsCostControlDoes) {
   EXPECT_GT(drafting, 1000U);
 }
 
+/// Runs passes of one sequence whose drafted tokens are all rejected; a drafted row takes 30% of a pass. `learn` tells
+/// the planner of a pass and its time. Returns the number of passes with a draft.
+template <class Learn>
+std::size_t hopeless_drafts(BatchPlanner& planner, std::size_t passes, const Learn& learn) {
+  Drafts drafts;
+  drafts.chain({20, 4});
+  std::size_t drafted = 0;
+  for (std::size_t i = 0; i < passes; ++i) {
+    const BatchPlan plan = planner.plan(drafts.entries());
+    drafted += plan.drafted > 0 ? 1 : 0;
+    learn(std::chrono::milliseconds(10 + 3 * static_cast<int>(plan.drafted)));
+  }
+  return drafted;
+}
+constexpr std::size_t one_token[] = {1};
+
+TEST(BatchPlanner, OfASequenceAloneAPassThatWasNotAsPlannedTeachesNothingOfCosts) {
+  BatchPlanner planner;
+  hopeless_drafts(planner, 700, [&](Duration time) { planner.learn(one_token, time); });
+  const LearnedCurve before = planner.learned(1);
+  hopeless_drafts(planner, 20, [&](Duration) { planner.learn(one_token, {}, false); });
+  const LearnedCurve& after = planner.learned(1);
+  EXPECT_EQ(after.passes(), before.passes());
+  EXPECT_EQ(after.explored_rows(), before.explored_rows()) << "a time is not missing";
+  for (const bool closely : {false, true})
+    for (const double gain : {0.0, 0.1, 1.0})
+      EXPECT_EQ(after.should_probe_plain(to_cost(gain), closely), before.should_probe_plain(to_cost(gain), closely));
+}
+
+TEST(BatchPlanner, ATrialOfASequenceAloneIsNotChargedIfItsResultComesLater) {
+  BatchPlanner planner;
+  hopeless_drafts(planner, 500, [&](Duration time) { planner.learn(one_token, time); });  // until costs are known
+  std::int64_t most = 0;
+  const std::size_t trials = hopeless_drafts(planner, 3000, [&](Duration time) {
+    planner.learn(std::array{BatchPlanner::not_known}, time);
+    most = std::max(most, planner.loss_budget().debt());
+    planner.learn_late(planner.late(0, true), 1);
+  });
+  EXPECT_GT(trials, 2U);
+  EXPECT_LT(most, cost_one / 4) << "a draft costs 0.3 of a plain pass or more";
+}
+
+TEST(BatchPlanner, AsksForNoMoreOfASequenceAloneThanMaxRowsAllows) {
+  EXPECT_EQ(rows_alone(8).budget({}, {}).max_nodes, 7U);
+  EXPECT_EQ(rows_alone(8).budget({.max_nodes = 3}, {}).max_nodes, 3U);
+  EXPECT_EQ(rows_alone(8).budget({}, {1, 9, 0}).max_nodes, 0U);
+}
+
 TEST(BatchPlanner, ATrialThatIsDueKeepsNoTokenFromDrafts) {
   BatchPlanner planner;  // learns that rows are free, so that every eighth pass is a trial
   Drafts drafts;

@@ -65,11 +65,11 @@ struct FollowedSlot {
 ///
 /// Cost of a call: for each slot, one comparison of all tokens in `ids`, and the costs of its session and of the
 /// planner. Memory: with NgramDrafter, at most 42 KB for each slot, 80 bytes for each token of its longest request so
-/// far, and 6 KB for the planner. NgramOptions::prior takes 10 KB once, or for each slot that is assigned another one.
+/// far, and 68 KB for the planner. NgramOptions::prior takes 10 KB once, or for each slot that is assigned another one.
 /// Rankings take NgramOptions::row_bytes more for each slot, and a conversation also has the tokens that stay as
-/// evidence. A slot keeps its text, what it has learned and its pending draft. The scratch memory is on the stack, for
-/// one slot after another: 14 KB with NgramDrafter. Threads: one at a time; draft() can run its loops over the slots on
-/// several.
+/// evidence. A slot keeps its text, what it has learned and its pending draft. The scratch memory is on the stack of
+/// each thread, for one slot after another: 14 KB with NgramDrafter. Threads: one at a time; draft() can run its loops
+/// over the slots on several.
 template <DraftStrategy S>
 class BatchFollower {
  public:
@@ -115,8 +115,9 @@ class BatchFollower {
   /// Does the same on several threads of the engine. `for_each(count, body)` must call body(i) once for each i below
   /// `count`, on any threads and in any order, and return when all calls have returned. It is called twice: to read the
   /// ids of each slot, and to draft for it. The plan between and after them is made on the caller's thread, so drafts
-  /// do not depend on the threads. Strategies may read the same stores and tables, but must not share anything that
-  /// they change. An exception of a strategy leaves body().
+  /// do not depend on the threads; only later evictions of a shared HistoryStore can, because uses of an entry can be
+  /// lost. Strategies may share stores and tables that any number of threads may read, and nothing else that changes.
+  /// An exception of a strategy leaves body(): forget() the slots of the call then.
   template <class ForEach>
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots, std::optional<Duration> now,
                                            ForEach&& for_each) REPRISE_LIFETIMEBOUND {
@@ -267,6 +268,7 @@ class BatchFollower {
   /// Lets a slot read its ids.
   void follow(const FollowedSlot& one) {
     Slot& slot = slots_[one.slot];
+    slot.seen.reset(), slot.follows = false;
     const auto no_time = [](std::size_t) { return std::optional<Duration>(); };
     const auto seen = slot.sequence.follow(one.ids, one.after != 0, one.conversation, no_time);
     slot.seen = seen ? std::optional(*seen) : std::nullopt;

@@ -64,7 +64,8 @@ struct BatchOptions {
   /// Token budget of a pass: all rows, including pending rows and the `other_rows` of BatchPlanner::plan().
   std::size_t max_rows = unlimited;
   /// Upper bound on the drafted rows of one sequence. A BatchPlanner takes larger values than its most_nodes, 256, for
-  /// 256. BatchFollower::make() refuses values above the largest draft of its strategy. By default, the bound is that
+  /// 256. Longer drafts than most_draft_nodes of a sequence alone are cut by the rule for many. BatchFollower::make()
+  /// refuses values above the largest draft of its strategy. By default, the bound is that
   /// of the budget asked or of the slot, up to most_draft_nodes. If that is unlimited, it is 63: a pass of 64 rows.
   std::size_t max_nodes = unlimited;
   /// The row counts that the engine can run for a whole pass (captured graphs). The caller pads the rows of a plan up
@@ -115,7 +116,7 @@ struct BatchPlan {
 /// changes with each pass.
 ///
 /// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 1.4
-/// KB of counts, 55 KB of learned curves, and 6 KB of costs. Each sequence adds 16 bytes, and
+/// KB of counts, 60 KB of learned curves, and 6 KB of costs. Each sequence adds 16 bytes, and
 /// 2 bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
   using Rate = detail::Rate;
@@ -155,8 +156,9 @@ class BatchPlanner {
   }
 
   /// Returns the budget of strategies for a pass like `plain`, narrowed from `asked`. The rows of `plain` are all
-  /// pending rows and the `other_rows` of plan(). To save the time of drafting, max_nodes is 0 if no node could be
-  /// worth its cost at this load. It is also 0 if the loss budget allows no node, or if memory runs out.
+  /// pending rows and the `other_rows` of plan(). To save the time of drafting, max_nodes is 0 if memory runs out. With
+  /// several sequences, it is also 0 if no node could be worth its cost at this load, or if the loss budget allows
+  /// none.
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = asked.max_nodes == unlimited ? usual_nodes_ : std::min(asked.max_nodes, options_.max_nodes);
@@ -164,6 +166,7 @@ class BatchPlanner {
     if (narrowed.max_nodes == 0) return narrowed;
     prepare(plain);
     if (plain.sequences == 1 && options_.widths.empty()) {
+      narrowed.max_nodes = std::min(narrowed.max_nodes, options_.max_rows - std::min(options_.max_rows, plain.rows));
       narrowed.min_path_probability =
           std::max(asked.min_path_probability, one_.least_probability(cost_.pass_costs(), plain, most_alone(), true));
       return narrowed;
@@ -171,7 +174,7 @@ class BatchPlanner {
     // A trial needs a draft, whatever its cost is believed to be.
     const bool may_try = cost_.may_try();
     const std::size_t limit = row_limit(plain.rows, options_.max_rows);
-    const std::int64_t allowance = losses().allowance();
+    const std::int64_t allowance = one_.losses.allowance();
     if (!may_try) {
       bool may_pay = false;
       for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
@@ -219,15 +222,9 @@ class BatchPlanner {
   /// full. Each sequence drafts a prefix of its earlier draft. If the pending rows and the `other_rows` of plan()
   /// exceed `rows` already, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept REPRISE_LIFETIMEBOUND {
-    paid_ = 0;
-    instead_.reset();
     one_.cancel();
-    if (plain_.sequences == 0) losses().close();
-    if (nodes_.empty())
-      return {.nodes = {},
-              .rows = plain_.rows,
-              .width = cost_.width(plain_.rows),
-              .cut = plain_.sequences == 0 ? Cut::none : Cut::out_of_memory};
+    if (plain_.sequences == 0) one_.losses.close();
+    if (nodes_.empty()) return planned(0, plain_.sequences == 0 ? Cut::none : Cut::out_of_memory);
     return plan_within(std::min(rows, options_.max_rows));
   }
 
@@ -236,8 +233,7 @@ class BatchPlanner {
     if (i >= nodes_.size() || nodes >= nodes_[i]) return;
     paid_ -= nodes_[i] - nodes;
     nodes_[i] = static_cast<std::uint32_t>(nodes);
-    instead_.reset();
-    one_.end_trial();
+    one_.instead.reset();
   }
 
   /// Learns from the pass of the last plan, after its commit. `committed`: the number of tokens that the pass committed
@@ -249,13 +245,13 @@ class BatchPlanner {
   void learn(std::span<const std::size_t> committed, std::optional<Duration> time = {},
              bool as_planned = true) noexcept {
     const auto count = [&](std::size_t what) { return std::ranges::count(committed, what); };
-    if (committed.empty() || nodes_.empty()) return losses().cancel();
+    if (committed.empty() || nodes_.empty()) return one_.losses.cancel();
     const std::int64_t left_out = count(did_not_run);
     const std::int64_t known = std::ssize(committed) - left_out - count(not_known);
     late_ = {};
     left_paid_ = paid_;
     if (left_out == std::ssize(committed)) {
-      left_loss_ = losses().abandon();
+      left_loss_ = one_.losses.abandon();
       return;
     }
     ++turn_;
@@ -277,8 +273,8 @@ class BatchPlanner {
     late_.leak = waits / late_.sequences;
     // In units of plain passes, each of which gives one token to every sequence.
     const std::int64_t saved = (static_cast<std::int64_t>(tokens) - known) * cost_one / late_.sequences;
-    losses().settle(charged - saved + waits, instead_ ? 0 : replay(committed));
-    cost_.learn(paid_, time, instead_, as_planned && left_out == 0, contexts_);
+    one_.losses.settle(charged - saved + waits, one_.instead ? 0 : replay(committed));
+    cost_.learn(paid_, time, one_.instead, as_planned && left_out == 0, contexts_);
     last_paid_ = paid_;
   }
   /// Returns what learn_late() or correct() needs for entry `i` of the plan that was learned last, which was not_known
@@ -288,32 +284,32 @@ class BatchPlanner {
     const std::size_t paid = ran ? paid_ : left_paid_;
     const std::int64_t loss = ran ? late_.rows : left_loss_;
     late.rows = i < nodes_.size() && paid > 0 ? loss * nodes_[i] / static_cast<std::int64_t>(paid) : 0;
-    late.lowest = losses().uncorrected();
+    late.lowest = one_.losses.uncorrected();
     return late;
   }
   /// Notes the debt of today. Call it after each learn(), for each result that is not known yet.
-  void note(Late& late) const noexcept { late.lowest = std::min(late.lowest, losses().uncorrected()); }
+  void note(Late& late) const noexcept { late.lowest = std::min(late.lowest, one_.losses.uncorrected()); }
   /// Learns how many tokens an earlier pass committed for an entry that was not_known. So sequences may take turns:
   /// each pass is learned while others are under way.
   void learn_late(const Late& late, std::size_t committed) noexcept {
     const std::size_t tokens = std::clamp<std::size_t>(committed, 1, most_committed);
     one_.throughput.add(tokens, late.took, 1, late.sequences);
     pace_.add(tokens, cost_one, 1, late.sequences);
-    losses().correct(static_cast<std::int64_t>(tokens - 1) * cost_one / late.sequences + late.leak, late.lowest);
+    one_.losses.correct(static_cast<std::int64_t>(tokens - 1) * cost_one / late.sequences + late.leak, late.lowest);
   }
   /// Adds `more` to `doubted`, the losses of rows that seem not to have run.
   void doubt(Late& doubted, const Late& more) const noexcept {
-    doubted.rows = losses().open(doubted.rows, doubted.lowest) + losses().open(more.rows, more.lowest);
-    doubted.lowest = losses().uncorrected();
+    doubted.rows = one_.losses.open(doubted.rows, doubted.lowest) + one_.losses.open(more.rows, more.lowest);
+    doubted.lowest = one_.losses.uncorrected();
   }
   /// Takes back the loss of `part` of `all` drafted rows of an entry that was not_known: they did not run.
   void shorten(Late& late, std::size_t part, std::size_t all) noexcept {
     const std::int64_t loss = late.rows * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(all);
     late.rows -= loss;
-    losses().correct(loss, late.lowest);
+    one_.losses.correct(loss, late.lowest);
   }
   /// Takes back losses: the rows did not run, as later results of the sequence show.
-  void correct(const Late& doubted) noexcept { losses().correct(doubted.rows, doubted.lowest); }
+  void correct(const Late& doubted) noexcept { one_.losses.correct(doubted.rows, doubted.lowest); }
 
   /// Returns the upper bound on the drafted rows of a sequence that asks for none; see BatchOptions::max_nodes.
   [[nodiscard]] std::size_t usual_nodes() const noexcept { return usual_nodes_; }
@@ -334,7 +330,7 @@ class BatchPlanner {
     one_.forget_costs();
   }
   /// Returns the budget that limits the losses: the shared one, or the planner's own.
-  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return losses().budget(); }
+  [[nodiscard]] const LossBudget& loss_budget() const noexcept REPRISE_LIFETIMEBOUND { return one_.losses.budget(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return cost_.memory_bytes() + offered_.memory_bytes() + nodes_.memory_bytes();
   }
@@ -392,8 +388,6 @@ class BatchPlanner {
   void prepare(const PassShape& plain) noexcept {
     if (cost_.prepare(plain)) one_.forget_costs();
   }
-  [[nodiscard]] detail::LossAccount& losses() noexcept { return one_.losses; }
-  [[nodiscard]] const detail::LossAccount& losses() const noexcept { return one_.losses; }
 
   /// Returns true if the last plan is that of one sequence alone.
   [[nodiscard]] bool alone() const noexcept { return sums_size_ > 0; }
@@ -419,31 +413,37 @@ class BatchPlanner {
     DraftChoice choice = one_.choose(cost_.pass_costs(), alone_, room, most_alone(), 0);
     if (choice.nodes < alone_.nodes && choice.cut == Cut::none) choice.cut = Cut::budget;
     nodes_[0] = static_cast<std::uint32_t>(choice.nodes);
-    paid_ = choice.nodes;
-    return {.nodes = {nodes_.data(), nodes_.size()},
-            .drafted = paid_,
-            .rows = plain_.rows + paid_,
-            .width = plain_.rows + paid_,
-            .cut = choice.cut};
+    return planned(choice.nodes, choice.cut);
   }
   /// Learns from a pass of one sequence alone that committed `committed` tokens.
   void learn_alone(std::size_t committed, std::optional<Duration> time, bool as_planned) noexcept {
     if (!as_planned) time = {};
+    LearnedCurve* learned = cost_.learned_from(time);
     const std::size_t tokens = std::clamp<std::size_t>(committed, 1, most_committed);
     const PassReport report{.plain = plain_,
                             .sent = {1, plain_.rows + paid_, plain_.context},
                             .committed = tokens,
                             .time = time,
                             .replayed = offered_.any_replayed() && paid_ > 0 && tokens <= paid_};
-    one_.learn(cost_.pass_costs(), cost_.learned_from(time), report, 0);
+    one_.learn(cost_.pass_costs(), learned, report, 0, as_planned);
     pace_.add(tokens, cost_one);
     last_paid_ = paid_;
   }
 
+  /// Returns the plan that `nodes_` describes, with `drafted` drafted rows.
+  BatchPlan planned(std::size_t drafted, Cut cut) noexcept {
+    paid_ = drafted;
+    return {.nodes = {nodes_.data(), nodes_.size()},
+            .drafted = drafted,
+            .rows = plain_.rows + drafted,
+            .width = cost_.width(plain_.rows + drafted),
+            .cut = cut};
+  }
   /// Returns the plan with at most `rows` rows in total.
   BatchPlan plan_within(std::size_t rows) noexcept {
+    prepare(plain_);
     if (alone()) return plan_alone(rows);
-    detail::PlanTerms terms = this->terms(losses().allowance(), rows);
+    detail::PlanTerms terms = this->terms(one_.losses.allowance(), rows);
     const std::size_t limit = terms.row_limit;
     // Later tokens of a sampled draft must not decide whether a token is sent. So the budget has to cover every smaller
     // number of rows as well.
@@ -451,21 +451,16 @@ class BatchPlanner {
     detail::RowChoice best = detail::choose_rows(offered_, terms);
     if (is_time_for_plain(best)) best = {.guarded = true};
     bool guarded = terms.row_limit < limit;
-    while (!losses().change(worst_loss(best.rows))) {
+    while (!one_.losses.change(worst_loss(best.rows))) {
       terms.row_limit = best.rows - 1;
       best = detail::choose_rows(offered_, terms);
       guarded = true;
     }
     best.guarded = best.guarded || guarded;
     // The loss budget does not limit trials: LearnedCurve::may_try() does.
-    if (trial_ > 0 && plain_.rows + trial_ <= rows) instead_ = std::exchange(best.rows, trial_);
+    if (trial_ > 0 && plain_.rows + trial_ <= rows) one_.instead = std::exchange(best.rows, trial_);
     detail::share_rows(offered_, best.rows, turn_, {nodes_.data(), nodes_.size()});
-    paid_ = best.rows;
-    return {.nodes = {nodes_.data(), nodes_.size()},
-            .drafted = paid_,
-            .rows = plain_.rows + paid_,
-            .width = cost_.width(plain_.rows + paid_),
-            .cut = why(best, limit)};
+    return planned(best.rows, why(best, limit));
   }
   /// Adds the tokens of `part` sequences to the rates.
   void add(std::size_t tokens, std::int64_t part) noexcept {
@@ -474,7 +469,7 @@ class BatchPlanner {
   }
   /// Returns the loss that the drafted rows of the pass are charged, before what they save.
   [[nodiscard]] std::int64_t charge() const noexcept {
-    const std::size_t charged = instead_.value_or(paid_);  // a trial is charged as the pass that it replaced
+    const std::size_t charged = one_.instead.value_or(paid_);  // a trial is charged as the pass that it replaced
     return charged == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, charged) + cost_one) - cost_one;
   }
   /// Removes the entries that did not run from the pass. Their contexts are taken to be the mean.
@@ -486,12 +481,12 @@ class BatchPlanner {
       contexts_ -= plain_.context;
       paid_ -= nodes_[i];
     }
-    cost_.prepare(plain_);
+    prepare(plain_);
   }
   /// Returns the loss of a pass with k drafted rows if all are rejected and the replay is the most expensive one.
   [[nodiscard]] std::int64_t worst_loss(std::size_t k) const noexcept {
     if (k == 0) return 0;
-    return losses().worst(cost_.exact_extra(plain_, k), offered_.any_replayed() ? cost_.highest_replay(k) : 0);
+    return one_.losses.worst(cost_.exact_extra(plain_, k), offered_.any_replayed() ? cost_.highest_replay(k) : 0);
   }
   /// Reads the costs of all replays that the pass can cause: of all numbers of rows, and at all mean contexts.
   void prepare_replays() noexcept {
@@ -519,7 +514,7 @@ class BatchPlanner {
   /// the budget covers every smaller number.
   [[nodiscard]] std::size_t reserve_each(std::size_t limit) noexcept {
     std::size_t rows = 0;
-    while (rows < limit && losses().change(std::max(losses().planned(), worst_loss(rows + 1)))) ++rows;
+    while (rows < limit && one_.losses.change(std::max(one_.losses.planned(), worst_loss(rows + 1)))) ++rows;
     return rows;
   }
   /// Returns true if the next pass should be plain, so that it is timed. Learned costs need a timed plain pass now and
@@ -527,7 +522,7 @@ class BatchPlanner {
   [[nodiscard]] bool is_time_for_plain(const detail::RowChoice& best) const noexcept {
     const auto sequences = static_cast<std::int64_t>(std::max<std::size_t>(1, plain_.sequences));
     const std::int64_t gain = offered_.any_sampled() ? std::int64_t{detail::most_rate} : best.gain / sequences;
-    return best.rows > 0 && cost_.should_probe_plain(gain, losses().budget());
+    return best.rows > 0 && cost_.pass_costs().should_probe_plain(gain, one_.losses.budget());
   }
   [[nodiscard]] Cut why(const detail::RowChoice& best, std::size_t limit) const noexcept {
     if (best.rows == offered_.offered()) return Cut::none;
@@ -553,9 +548,8 @@ class BatchPlanner {
   PassShape plain_{0, 0, 0};
   std::size_t contexts_ = 0;  // sum of the contexts
   std::size_t other_rows_ = 0;
-  std::size_t paid_ = 0;                // drafted rows
-  std::size_t trial_ = 0;               // drafted rows of the trial that is due; 0: none
-  std::optional<std::size_t> instead_;  // in a trial: the drafted rows that would have been sent otherwise
+  std::size_t paid_ = 0;   // drafted rows
+  std::size_t trial_ = 0;  // drafted rows of the trial that is due; 0: none
   detail::OfferedNodes offered_;
   detail::Buffer<std::uint32_t> nodes_;
   detail::SendableDraft alone_;                           // the draft of a sequence alone

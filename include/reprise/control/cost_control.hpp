@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
@@ -18,7 +17,6 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/attributes.hpp"
-#include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/evidence/detail/claim_calibrator.hpp"
 
@@ -102,7 +100,7 @@ class CostControl {
   void begin() noexcept {
     one_.throughput = {};
     one_.losses.close();
-    one_.end_trial();
+    one_.instead.reset();
     claims_ = {};
   }
   /// Gives back the reservation of choose(), because the chosen pass will not run.
@@ -110,7 +108,7 @@ class CostControl {
   /// Counts the chosen pass as lost: it may have run, and its result will never be learned. Returns the loss, in the
   /// unit of Cost.
   std::int64_t abandon() noexcept {
-    one_.end_trial();
+    one_.instead.reset();
     return one_.losses.abandon();
   }
   /// Takes back a loss that abandon() has charged: the pass did not run.

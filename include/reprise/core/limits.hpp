@@ -183,6 +183,7 @@ struct PassShape {
   std::size_t sequences = 1;
   std::size_t rows = 1;     ///< rows of all sequences together, pending tokens included
   std::size_t context = 0;  ///< committed tokens before the pass; of several sequences, the mean
+  friend bool operator==(const PassShape&, const PassShape&) = default;
 };
 
 }}  // namespace reprise

@@ -52,29 +52,23 @@ class BatchCost {
   static constexpr std::size_t most_sequences = 1 << 20;
 
   /// Reads the costs of `plain` with 0 to `most` drafted rows, unless they are cached from the last call. Returns true
-  /// if it has read them.
+  /// if pass_costs() has changed without a new revision.
   bool prepare(PassShape plain) noexcept {
     // Larger numbers mean nothing, and would overflow.
     plain.sequences = std::clamp<std::size_t>(plain.sequences, 1, most_sequences);
     plain.rows = std::min(plain.rows, most_sequences << 10);
     plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
-    if (!told_) borrow(plain.sequences);
-    const bool same =
-        plain.sequences == plain_.sequences && plain.rows == plain_.rows && plain.context == plain_.context;
-    if (same && (told_ || learned().revision() == revision_)) return false;
+    const bool borrowed = !told_ && borrow(plain.sequences);
+    if (plain == plain_ && (told_ || learned().revision() == revision_)) return borrowed;
     plain_ = plain;
     revision_ = told_ ? 0 : learned().revision();
     read();
-    return true;
+    return borrowed;
   }
   /// Returns the costs of passes with as many sequences as the prepared one.
   [[nodiscard]] PassCosts pass_costs() const noexcept { return {told_, learned()}; }
   /// Returns the cost of the prepared pass with k drafted rows, in plain passes.
   [[nodiscard]] Cost cost(std::size_t k) const noexcept { return costs_[k]; }
-  /// Returns cost(k) for k from 0 to `most`.
-  [[nodiscard]] std::span<const Cost> costs(std::size_t most) const noexcept {
-    return {costs_.data(), std::min(most, most_) + 1};
-  }
   /// Returns the extra cost of k drafted rows, in plain passes.
   [[nodiscard]] std::int64_t extra(std::size_t k) const noexcept {
     return std::int64_t{costs_[k]} - std::int64_t{costs_[0]};
@@ -145,11 +139,6 @@ class BatchCost {
   [[nodiscard]] std::size_t explored_rows() const noexcept {
     return told_ ? unlimited : (learned().explored_rows() - 1) * unit(plain_.sequences);
   }
-  /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
-  /// would be skipped, in plain passes.
-  [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossBudget& budget) const noexcept {
-    return !told_ && learned().should_probe_plain(gain, budget.strained());
-  }
   /// Returns the cost that the loss budget is charged for a pass with a draft.
   [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
     return told_ ? cost : PassCosts::cost_in_doubt(cost);
@@ -172,9 +161,9 @@ class BatchCost {
   /// Has no effect if a curve was given, or if the plain pass does not have exactly one row per sequence.
   void learn(std::size_t drafted, std::optional<Duration> time, std::optional<std::size_t> instead,
              bool as_planned = true, std::size_t context = 0) noexcept {
-    if (!learns()) return;
+    if (told_) return;
     LearnedCurve& curve = learned_[class_of(plain_.sequences)];
-    if (!as_planned) {
+    if (!as_planned || !learns()) {
       if (instead) curve.tried(row_of(drafted), costs_[*instead], {});
       return;
     }
@@ -257,14 +246,16 @@ class BatchCost {
     }
     return {};
   }
-  /// Reads the costs that the curve of `sequences` sequences borrows, as long as nothing is known of it.
-  void borrow(std::size_t sequences) noexcept {
-    if (!lacks_costs(class_of(sequences))) return;
+  /// Reads the costs that the curve of `sequences` sequences borrows, as long as nothing is known of it. Returns true
+  /// if it has read them.
+  bool borrow(std::size_t sequences) noexcept {
+    if (!lacks_costs(class_of(sequences))) return false;
     const Loan loan = loan_of(sequences);
-    if (loan.own == 0 || loan == lent_) return;
+    if (loan.own == 0 || loan == lent_) return false;
     lent_ = loan;
     borrowed_ = LearnedCurve(prior_of(loan));
     plain_.rows = unlimited;  // matches no pass
+    return true;
   }
   /// Returns the known costs of the lender, for passes of as many rows in total.
   [[nodiscard]] CostPrior prior_of(const Loan& loan) const noexcept {

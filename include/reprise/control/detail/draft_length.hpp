@@ -114,9 +114,6 @@ inline std::size_t chain_length_of(DraftView draft, std::span<const NodeIndex> n
   return nodes.size();
 }
 
-/// The maximum number of nodes of a chain that chain_length() weighs.
-inline constexpr std::size_t most_chain = most_draft_nodes;
-
 /// Calls `visit` with every allowed number of drafted rows from 1 to `most`, in ascending order.
 template <class Visit>
 void for_each_row_count(std::span<const std::size_t> widths, std::size_t plain_rows, std::size_t most, Visit&& visit) {
@@ -309,13 +306,13 @@ inline DraftChoice priced_length(const LengthInput& input) noexcept {
 /// not sent.
 inline DraftChoice chain_length(const LengthInput& input) noexcept {
   const std::size_t nodes = input.sums.size() - 1;
-  const std::size_t chain = std::min(nodes, most_chain);
+  const std::size_t chain = std::min(nodes, most_draft_nodes);
   const std::size_t row_limit = input.costs.size() - 1;
   const std::int64_t most_cost = input.allowance + input.costs[0];
   // rest[i] is the expected cost of the passes after the first i tokens of the chain, times the probability of these
   // tokens. After the last token and its bonus token, no cost is left. Factors: at most 65 passes, a probability of at
   // most 2^16 and a cost below 2^32.
-  std::array<std::int64_t, most_chain + 2> rest;  // NOLINT(*-member-init): filled from the end
+  std::array<std::int64_t, most_draft_nodes + 2> rest;  // NOLINT(*-member-init): filled from the end
   rest[chain + 1] = 0;
   std::int64_t unaffordable = std::numeric_limits<std::int64_t>::max();
   std::size_t sent = 0;

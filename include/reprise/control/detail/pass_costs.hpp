@@ -18,7 +18,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 
-/// \file The source of pass costs, shared by CostControl (one sequence) and BatchPlanner (many sequences).
+/// \file The source of pass costs, shared by SequenceControl (one sequence) and BatchPlanner (many sequences).
 namespace reprise { inline namespace v0 { namespace detail {
 
 /// The costs of passes, from a given curve or learned from pass times. A view: its curve must outlive it, and it keeps
@@ -104,15 +104,13 @@ class PassCosts {
   const LearnedCurve& learned_;
 };
 
-/// The costs of a pass like `plain` with 0, 1, 2, ... drafted rows, and figures derived from these costs. CostControl
-/// compares lengths at these costs, and checks the chosen length at the exact context. All
-/// calls for one table must pass costs of the same curve.
+/// The costs of a pass like `plain` with 0, 1, 2, ... drafted rows, and figures derived from these costs.
+/// SequenceControl compares lengths at these costs, and checks the chosen length at the exact context. All calls for
+/// one table must pass costs of the same curve.
 struct CostTable {
   /// Returns true if the table has the costs of passes like `shape` with up to `max_nodes` drafted rows, and no more.
   [[nodiscard]] bool holds(const PassCosts& from, const PassShape& shape, std::size_t max_nodes) const noexcept {
-    const PassShape key = key_of(from, shape);
-    return plain.sequences == key.sequences && plain.rows == key.rows && plain.context == key.context &&
-           revision == from.revision() && size == max_nodes + 1;
+    return plain == key_of(from, shape) && revision == from.revision() && size == max_nodes + 1;
   }
   /// Reads the costs of passes like `shape` with up to `max_nodes` drafted rows (at most most_draft_nodes).
   void read(const PassCosts& from, const PassShape& shape, std::size_t max_nodes) noexcept {

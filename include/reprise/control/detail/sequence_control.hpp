@@ -32,7 +32,7 @@ struct SendableDraft {
 
 /// Decides how much of the draft of one sequence a pass carries, and accounts for its result: what CostControl does,
 /// and BatchPlanner for a pass of one sequence alone. CostControl documents the rules. The pass costs are arguments,
-/// because an owner keeps them for more than this sequence. Memory: 300 bytes and the cached costs.
+/// because an owner keeps them for more than this sequence. Memory: 420 bytes.
 class SequenceControl {
  public:
   explicit SequenceControl(LossAccount account) noexcept : losses(std::move(account)) {}
@@ -40,13 +40,13 @@ class SequenceControl {
   Throughput throughput;  ///< recent tokens per plain pass
   LossAccount losses;
 
+  std::optional<std::size_t> instead;  ///< in a trial: the drafted rows that would have been sent otherwise
+
   /// Gives back the reservation of choose().
   void cancel() noexcept {
     losses.cancel();
-    instead_.reset();
+    instead.reset();
   }
-  /// Forgets the last choice, but not its reservation.
-  void end_trial() noexcept { instead_.reset(); }
   /// Forgets the cached costs: those of the owner have changed without a new revision.
   void forget_costs() noexcept { costs_.size = 0; }
 
@@ -92,7 +92,7 @@ class SequenceControl {
       return {0, 0, Cut::throttled};
     choice = affordable(from, known, draft.kind, room, input, choice);
     if (const std::optional<DraftChoice> trial = from.trial(draft.kind, input)) {
-      instead_ = choice.nodes + choice.padding;
+      instead = choice.nodes + choice.padding;
       choice = *trial;
     }
     if (choice.nodes == nodes && nodes < std::min(draft.nodes, room.nodes)) choice.cut = Cut::budget;
@@ -101,14 +101,17 @@ class SequenceControl {
 
   /// Adds the tokens and the cost of a pass to the throughput, and its loss to the budget. Learns the cost of the pass
   /// in `learned`, or nothing if that is null. `rollback`: the cost of a rejection that this pass has had.
-  void learn(const PassCosts& from, LearnedCurve* learned, const PassReport& report, Cost rollback) noexcept {
+  /// `as_planned`: see BatchPlanner::learn().
+  void learn(const PassCosts& from, LearnedCurve* learned, const PassReport& report, Cost rollback,
+             bool as_planned = true) noexcept {
     CostTable scratch;  // NOLINT(*-member-init)
     const CostTable& known = costs_at(from, report.plain, max_nodes_, scratch);
     const std::size_t drafted = report.sent.rows - std::min(report.sent.rows, report.plain.rows);
     const Cost sent = drafted < known.size ? known.costs[drafted] : from.cost(report.sent);
     throughput.add(report.committed, saturated_cost(std::int64_t{sent} + rollback));
     settle(from, known, learned, rollback, drafted, report);
-    if (learned != nullptr) learned->learn(report.sent.rows, drafted == 0, report.time, report.plain.context);
+    if (learned != nullptr && as_planned)
+      learned->learn(report.sent.rows, drafted == 0, report.time, report.plain.context);
     // Reads the costs of the next pass now, because least_probability() must not change anything. The shape of that
     // pass is an estimate; see costs_at().
     PassShape next{1, 1, report.plain.context + report.committed};
@@ -200,21 +203,20 @@ class SequenceControl {
       // The next pass runs the replayed rows, but this draft causes the replay.
       if (report.replayed) replay = known.exact_replay(from, plain, report.committed);
       loss -= known.exact(from, plain, 0, plain.context);
-      if (instead_ && learned != nullptr) {
-        const std::int64_t otherwise = known.exact(from, plain, *instead_, plain.context);
+      if (instead && learned != nullptr) {
+        const std::int64_t otherwise = known.exact(from, plain, *instead, plain.context);
         learned->tried(report.sent.rows, otherwise - rollback - std::exchange(replay, 0), report.time, plain.context);
         loss += otherwise;
       } else {
         loss += from.charged(sent, report.sent.rows);
       }
     }
-    instead_.reset();
+    instead.reset();
     losses.settle(loss, replay, report.last);
   }
 
-  std::optional<std::size_t> instead_;  // in a trial: the number of drafted rows that would have been sent otherwise
-  std::size_t max_nodes_ = 0;           // upper bound on the drafted rows of the last choice
-  CostTable costs_{};                   // costs of the expected next pass
+  std::size_t max_nodes_ = 0;  // upper bound on the drafted rows of the last choice
+  CostTable costs_{};          // costs of the expected next pass
 };
 
 }}}  // namespace reprise::detail
