@@ -12,19 +12,6 @@
 namespace reprise::detail::origin_bits_test {
 namespace {
 
-TEST(OriginBits, TakeAPartOfOthers) {
-  OriginBits others;
-  others.append(10, Origin::prompt);
-  others.append(5, Origin::output);
-  others.append(5, Origin::prompt);
-  OriginBits bits;
-  bits.append(3, Origin::output);
-  bits.append(others, 12, 17);  // three tokens of output and two of the prompt
-  bits.append(others, 9, 9);    // no tokens
-  bits.append(others, 9, 11);
-  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(bits.of(i), i < 6 || i == 9 ? Origin::output : Origin::prompt) << i;
-}
-
 TEST(OriginBits, CostOneBitForEachToken) {
   OriginBits bits;
   ASSERT_TRUE(bits.reserve(10'000));

@@ -115,12 +115,11 @@ struct NgramNode {
   TokenCalibrator::TrainingSample sample;
 
   [[nodiscard]] DraftNode node() const noexcept {
-    const bool own = sample.source == EvidenceSource::context || sample.source == EvidenceSource::both;
     return {.token = token,
             .parent = parent,
             .path_probability = path,
             .match_length = length,
-            .source = own ? DraftSource::context : DraftSource::store};
+            .source = sample.source == EvidenceSource::stores ? DraftSource::store : DraftSource::context};
   }
 };
 

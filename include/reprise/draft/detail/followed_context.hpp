@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 #include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"

@@ -29,10 +29,6 @@ class OriginBits {
     }
     size_ = end;
   }
-  /// Appends the origins of the positions [begin, end) of `other`.
-  void append(const OriginBits& other, std::size_t begin, std::size_t end) noexcept {
-    for (std::size_t at = begin; at < end; ++at) append(1, other.of(at));
-  }
   void truncate(std::size_t size) noexcept { size_ = std::min(size_, size); }
   [[nodiscard]] Origin of(std::size_t position) const noexcept {
     const bool output =
