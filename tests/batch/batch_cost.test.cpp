@@ -62,6 +62,28 @@ TEST(BatchCost, ABatchSizeWithoutTimesHasTheCostsOfTheNearestOne) {
   }
 }
 
+/// The curve has fewer rows than a pass may have. A pass beyond them must not be believed to be cheap forever.
+TEST(BatchCost, LearnsThatTheLargestDraftThatItAllowsIsDear) {
+  for (std::size_t sequences = 1; sequences <= 64; sequences += sequences < 10 ? 1 : 9) {
+    BatchCost cost({}, {}, 512);
+    ASSERT_TRUE(cost.reserve());
+    const Engine cheap{0.001};
+    for (int round = 0; round < 3; ++round) {  // every allowed number has a cheap pass, so more and more are allowed
+      cost.prepare({sequences, sequences, 0});
+      cheap.run(cost, sequences, std::min<std::size_t>(cost.explored_rows(), 512), 3000);
+    }
+    cost.prepare({sequences, sequences, 0});
+    const std::size_t most = std::min<std::size_t>(cost.explored_rows(), 512);
+    const auto dear = std::chrono::nanoseconds(static_cast<std::int64_t>(4e7 * cheap.time(sequences)));
+    for (int pass = 0; pass < 200; ++pass) {
+      cheap.run(cost, sequences, 0, 1);
+      cost.learn(most, dear, {});
+    }
+    cost.prepare({sequences, sequences, 0});
+    EXPECT_GE(cost.cost(most), to_cost(3)) << sequences << " sequences, " << most;
+  }
+}
+
 TEST(BatchCost, ALoanFollowsTheLenderUntilTheFirstTime) {
   const Engine slow{0.3};
   const Engine fast{0.02};

@@ -55,16 +55,17 @@ class LearnedCurve {
   }
 
   /// Learns from a pass of `rows` rows. Without a time above 0, it only records that the time is missing. It learns no
-  /// cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft. From such a pass it learns the
-  /// plain time: the measured time divided by the cost of the rows, because several rows can be pending. `context`: the
-  /// tokens that the pass attends to, summed over its sequences; always 0 if they are unknown.
+  /// cost from 0 rows. From more rows than most_rows, it learns that of most_rows, in proportion. `plain`: the pass
+  /// carried no draft. From such a pass it learns the plain time: the measured time divided by the cost of the rows,
+  /// because several rows can be pending. `context`: the tokens that the pass attends to, summed over its sequences;
+  /// always 0 if they are unknown.
   void learn(std::size_t rows, bool plain, std::optional<Duration> measured, std::size_t context = 0) noexcept {
     timed_ = measured && measured->count() > 0;
     if (plain) {
       untimed_plain_ = timed_ ? 0 : std::min(untimed_plain_ + (passes_ != last_plain_ ? 1U : 0U), 8U);
       last_plain_ = passes_;
     }
-    if (!timed_ || rows == 0 || rows > most_rows) return;
+    if (!timed_ || rows == 0) return;
     ++passes_;
     const std::int64_t time = limited_time(*measured);
     if (plain || rows == 1) {
@@ -182,7 +183,7 @@ class LearnedCurve {
     if (confirmed) wait_ = std::min(2 * wait_, longest_wait);
   }
 
-  /// Return the largest known() row count, or 1, and the number of timed passes of 1 to most_rows rows.
+  /// Return the largest known() row count, or 1, and the number of timed passes.
   [[nodiscard]] std::size_t widest() const noexcept { return widest_; }
   [[nodiscard]] std::uint64_t passes() const noexcept { return passes_; }
   /// Returns the number of refits. Costs read from the curve stay valid until this number changes.
@@ -233,6 +234,11 @@ class LearnedCurve {
   }
   /// `took`: the measured cost.
   void learn_row(std::size_t rows, std::int64_t took) noexcept {
+    if (rows > most_rows) {
+      // Otherwise these costs would be believed to be low forever.
+      took = cost_one + (took - cost_one) * std::int64_t{most_rows - 1} / static_cast<std::int64_t>(rows - 1);
+      rows = most_rows;
+    }
     const std::size_t i = rows - 1;
     Row& row = rows_[i];
     const auto sample = static_cast<std::uint32_t>(std::clamp<std::int64_t>(took, cost_one / 2, most_cost(i)));
