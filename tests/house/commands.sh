@@ -19,7 +19,7 @@ PATH="$bench/replay:$bench/server:$bench/index:$PATH"
 
 # Each block that is to be run becomes a file; the others are passed over, or told.
 cd "$source"
-find . -name '*.md' -not -path './build*' -not -path './.*' | sort | while read -r page; do
+find . \( -path './build*' -o -path './.*' \) -prune -o -name '*.md' -print | sort | while read -r page; do
   awk -v page="${page#./}" -v folder="$work/blocks" '
     /^ *```sh *$/ { inside = 1; line = NR; text = ""; marked = before ~ /^ *<!-- not run: .+ -->$/; next }
     inside && /^ *```/ {
