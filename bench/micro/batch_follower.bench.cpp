@@ -19,13 +19,6 @@ namespace {
 
 constexpr std::size_t passes = 200;
 
-/// Returns the number of tokens that a pass commits: those of the draft that agree with the text, and one more.
-std::size_t committed(TokenSpan draft, TokenSpan text) {
-  std::size_t agreed = 0;
-  while (agreed < draft.size() && draft[agreed] == text[agreed]) ++agreed;
-  return agreed + 1;
-}
-
 /// Arguments: slots, tokens of each slot before the first pass, threads, and 1 if the slots pass their new tokens only.
 void batch_follower(benchmark::State& state) {
   const auto slots = static_cast<std::size_t>(state.range(0));

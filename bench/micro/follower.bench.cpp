@@ -18,13 +18,6 @@ namespace {
 
 constexpr std::size_t decoded_tokens = 4096;
 
-/// Returns the number of tokens that a pass commits: those of the draft that agree with the text, and one more.
-std::size_t committed(TokenSpan draft, TokenSpan text) {
-  std::size_t agreed = 0;
-  while (agreed < draft.size() && draft[agreed] == text[agreed]) ++agreed;
-  return agreed + 1;
-}
-
 template <class Decode>
 void measure(benchmark::State& state, Decode&& decode) {
   const auto length = static_cast<std::size_t>(state.range(0));

@@ -23,6 +23,13 @@ inline std::vector<Token> bench_tokens(Stream stream, std::size_t length) {
   return testing::make_stream(stream, length, 1, 100000);
 }
 
+/// Returns the number of tokens that a pass commits: those of the draft that agree with the text, and one more.
+inline std::size_t committed(TokenSpan draft, TokenSpan text) {
+  std::size_t agreed = 0;
+  while (agreed < draft.size() && draft[agreed] == text[agreed]) ++agreed;
+  return agreed + 1;
+}
+
 /// Reads more memory than the caches hold, like a real pass of the target between two lookups.
 class CacheFlush {
  public:

@@ -270,9 +270,8 @@ class BatchFollower {
     Slot& slot = slots_[one.slot];
     slot.seen.reset(), slot.follows = false;
     const auto no_time = [](std::size_t) { return std::optional<Duration>(); };
-    const auto seen = slot.sequence.follow(one.ids, one.after != 0, one.conversation, no_time);
-    slot.seen = seen ? std::optional(*seen) : std::nullopt;
-    slot.follows = seen && !slot.sequence.session().finished();
+    if (const auto seen = slot.sequence.follow(one.ids, one.after != 0, one.conversation, no_time)) slot.seen = *seen;
+    slot.follows = slot.seen && !slot.sequence.session().finished();
   }
   /// Settles the earlier passes of each slot. Returns true if passes alone can have run since the last call, in every
   /// slot. If the engine reports the rows that ran, one slot with tokens of the last pass is enough: the engine had

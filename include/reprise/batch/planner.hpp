@@ -372,7 +372,8 @@ class BatchPlanner {
   [[nodiscard]] detail::OfferedNodes::Bounds bounds() const noexcept {
     const std::int64_t price = this->price();
     return {.least_tokens = static_cast<std::uint64_t>(least_tokens()),
-            .least_class = detail::class_below(detail::UnitScale::multiply(price, cost_.least_step())) + 2,
+            .least_class = alone() ? detail::worth_classes
+                                   : detail::class_below(detail::UnitScale::multiply(price, cost_.least_step())) + 2,
             .stop_class = detail::class_below(detail::UnitScale::multiply(price, step_of_last_pass())),
             .row_limit = row_limit(plain_.rows, options_.max_rows)};
   }

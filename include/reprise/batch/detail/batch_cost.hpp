@@ -158,7 +158,7 @@ class BatchCost {
   }
   /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time`. `instead`: for
   /// a trial, the number of drafted rows that would have been sent otherwise. `as_planned`: see BatchPlanner::learn().
-  /// Has no effect if a curve was given, or if the plain pass does not have exactly one row per sequence.
+  /// Has no effect if a curve was given. Only ends the trial if the plain pass does not have one row per sequence.
   void learn(std::size_t drafted, std::optional<Duration> time, std::optional<std::size_t> instead,
              bool as_planned = true, std::size_t context = 0) noexcept {
     if (told_) return;

@@ -39,7 +39,6 @@ class SequenceControl {
 
   Throughput throughput;  ///< recent tokens per plain pass
   LossAccount losses;
-
   std::optional<std::size_t> instead;  ///< in a trial: the drafted rows that would have been sent otherwise
 
   /// Gives back the reservation of choose().
