@@ -125,7 +125,8 @@ std::vector<Schedule> schedules() {
           {"turns of 2, repeated calls", groups(2), [](Random& random) { return random.below(3) == 0; }}};
 }
 
-// A draft that was asked for twice counts as lost until its slot shows tokens. So repeated calls draft less.
+// A draft that was asked for twice counts as lost until its slot shows tokens, or for good if the slot then has another
+// text. So repeated calls draft less, and forks cost them more.
 TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCall) {
   for (const std::size_t passes_a_fork : {0U, 20U, 70U})
     for (const bool timed : {false, true}) {
@@ -134,8 +135,10 @@ TEST(BatchFollowerTurns, DraftAsMuchAsAllSlotsInEachCall) {
       const double all = tokens_a_pass({"all", [](auto...) { return true; }}, options, timed, passes_a_fork);
       EXPECT_GT(all, passes_a_fork == 0 ? 8.0 : 7.0);
       for (const Schedule& schedule : schedules()) {
-        const bool costly = timed || schedule.name.ends_with("repeated calls");
-        EXPECT_GE(tokens_a_pass(schedule, options, timed, passes_a_fork), (costly ? 0.9 : 0.95) * all)
+        const bool repeats = schedule.name.ends_with("repeated calls");
+        const bool costly = timed || (passes_a_fork > 0 && repeats);
+        const double least = costly ? 0.9 : schedule.name == "repeated calls" ? 0.93 : 0.95;
+        EXPECT_GE(tokens_a_pass(schedule, options, timed, passes_a_fork), least * all)
             << schedule.name << ", a fork after " << passes_a_fork << " passes" << (timed ? ", timed" : "");
       }
     }

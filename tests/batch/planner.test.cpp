@@ -295,6 +295,48 @@ TEST(BatchPlanner, AsksForNoMoreOfASequenceAloneThanMaxRowsAllows) {
   EXPECT_EQ(rows_alone(8).budget({}, {1, 9, 0}).max_nodes, 0U);
 }
 
+TEST(BatchPlanner, ShrinksByTheCostsOfItsOwnPassWhateverWasAskedSince) {
+  Drafts drafts;
+  for (int i = 0; i < 2; ++i) drafts.chain({80, 60, 40, 20, 10});
+  const CostPoint points[] = {{1, 0, 1, 1000}, {1, 0, 64, 1010}, {1, 0, 128, 65'000}};
+  BatchPlanner planner({.curve = *CostCurve::from_points(points)});
+  const std::vector<std::size_t> expected = numbers(planner.plan(drafts.entries()));
+  EXPECT_THAT(expected, Each(::testing::Gt(2U)));
+  static_cast<void>(planner.budget({}, {2, 100, 0}));  // rows are dear in such a pass
+  EXPECT_EQ(numbers(planner.shrink(200)), expected);
+}
+
+/// Plans a pass of one sequence, and learns nothing of costs from it. Returns its drafted rows.
+std::size_t rows_of_one(BatchPlanner& planner) {
+  Drafts drafts;
+  drafts.chain({80, 60, 40, 20, 10});
+  const std::size_t drafted = planner.plan(drafts.entries()).drafted;
+  planner.learn(std::array{1 + drafted}, {}, false);
+  return drafted;
+}
+
+TEST(BatchPlanner, OfASequenceAloneReadsCostsThatWereAssumedAnew) {
+  BatchPlanner planner;
+  for (const double per_row : {0.01, 0.6, 0.01}) {
+    planner.assume(1, CostPrior::of(CostCurve::linear(per_row)));
+    EXPECT_EQ(rows_of_one(planner) > 3, per_row < 0.1) << per_row;
+  }
+}
+
+TEST(BatchPlanner, OfASequenceAloneReadsCostsThatItBorrowsAnew) {
+  Drafts two;
+  for (int i = 0; i < 2; ++i) two.chain({80, 60, 40, 20, 10});
+  BatchPlanner planner;
+  for (const int per_row : {100, 9'000}) {  // microseconds; a plain pass takes 10,000
+    for (int pass = 0; pass < 300; ++pass) {
+      const BatchPlan plan = planner.plan(two.entries());
+      const std::array committed = {1 + plan.nodes_of(0), 1 + plan.nodes_of(1)};
+      planner.learn(committed, std::chrono::microseconds(10'000 + per_row * static_cast<int>(plan.drafted)));
+    }
+    EXPECT_EQ(rows_of_one(planner) > 2, per_row == 100) << per_row;
+  }
+}
+
 TEST(BatchPlanner, ATrialThatIsDueKeepsNoTokenFromDrafts) {
   BatchPlanner planner;  // learns that rows are free, so that every eighth pass is a trial
   Drafts drafts;
