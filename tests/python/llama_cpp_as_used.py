@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import llama_cpp
 from llama_cpp import Llama, LlamaGrammar, LlamaRAMCache, LogitsProcessorList, MinTokensLogitsProcessor
 from reprise_decoding.llama_cpp import DraftModel, enable, without_drafts
 
@@ -35,6 +36,8 @@ class Counted:
 
     def __init__(self, model: str, drafts: str) -> None:
         more: dict[str, Any] = {"draft_model": DraftModel(), "logits_all": True} if drafts == "DraftModel" else {}
+        # With keys and values of half precision, the engine's default, near ties would be decided by the rows of a pass.
+        more |= {"type_k": llama_cpp.GGML_TYPE_F32, "type_v": llama_cpp.GGML_TYPE_F32}
         self.llama = Llama(model, n_ctx=2048, n_threads=1, n_threads_batch=1, verbose=False, **more)
         if drafts == "enable":
             enable(self.llama)
