@@ -9,7 +9,9 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE ${FOLDER})
-set(options -DREPRISE_FROM=${FROM} -DCMAKE_BUILD_TYPE=Release)
+# The last two: as in a toolchain file for another machine, where no host header may be found.
+set(options -DREPRISE_FROM=${FROM} -DCMAKE_BUILD_TYPE=Release -DCMAKE_FIND_ROOT_PATH=${FOLDER}/machine
+  -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY)
 if(COMPILER)
   list(APPEND options -DCMAKE_CXX_COMPILER=${COMPILER})
 endif()
