@@ -206,7 +206,7 @@ class NgramWorld {
     }
     RankedRows carried;
     if (choices_.chance(40)) {
-      carried = carried_rows();
+      carried = carried_rows(table.lines() == 0 ? nullptr : &table.options());
       options.ranked_rows = &carried;
     }
     shows_rows_ = choices_.chance(50);
@@ -254,7 +254,7 @@ class NgramWorld {
           const Origin origin = choices_.chance(70) ? Origin::output : Origin::prompt;
           sequence.observe(follows ? said_ : source_.next(piece()), origin);
           for (HistoryStore* store : stores) remember(*store, sequence.context());
-          count(table, sequence.context());
+          if (count(table, sequence.context())) carried.clear();
           if (options.ranked_rows != nullptr && choices_.chance(30)) carried.add(sequence.strategy().rows());
           if (shows_rows_ && choices_.chance(10)) show_prompt_rows(sequence);
         }
@@ -309,9 +309,9 @@ class NgramWorld {
     for (std::size_t texts = choices_.below(4); texts > 0; --texts) table.add(source_.next(choices_.below(300)));
     return table;
   }
-  /// Counts a part of this sequence, or other text.
-  void count(NextTokenCounts& table, TokenSpan context) {
-    if (table.lines() == 0 || choices_.chance(40)) return;
+  /// Counts a part of this sequence, or other text. Returns true if it has cleared the table at the end.
+  bool count(NextTokenCounts& table, TokenSpan context) {
+    if (table.lines() == 0 || choices_.chance(40)) return false;
     const std::size_t begin = choices_.below(context.size() + 1);
     table.add(context.subspan(begin, choices_.below(context.size() - begin + 1)));
     if (choices_.chance(30)) table.add(context, choices_.below(context.size() + 1));
@@ -321,13 +321,18 @@ class NgramWorld {
         const Token last = context[choices_.below(context.size())];
         table.add(last, static_cast<Token>(choices_.below(50)));
       }
-    if (choices_.chance(2)) table.clear();
+    const bool cleared = choices_.chance(2);
+    if (cleared) table.clear();
+    return cleared;
   }
-  /// Returns a table of any size with rows of earlier sequences.
-  RankedRows carried_rows() {
+  /// Returns a table with rows of earlier sequences. It has the key, the size and the vocabulary of the table of
+  /// counts; any size if there are no counts.
+  RankedRows carried_rows(const NextTokenOptions* counts) {
     RankedRowsOptions options;
     options.max_bytes = 64 * (choices_.chance(50) ? choices_.between(1, 20) : choices_.between(100, 4000));
     options.key = choices_.below(8);
+    options.vocabulary = NextTokenOptions().vocabulary;
+    if (counts != nullptr) options = {counts->max_bytes, counts->key, counts->vocabulary};
     RankedRows made = *RankedRows::make(options);
     const std::vector<Token> said = source_.next(choices_.below(200));
     for (std::size_t i = 2; i < said.size(); ++i) {
