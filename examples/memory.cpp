@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a server: each tenant has a history, the counts of next tokens, and the rankings that the model has
-// shown. A snapshot keeps them over a restart. A corpus is read by all tenants.
+// The memory of a server: each tenant has a history, and a table of next tokens with their counts and the model's
+// rankings. A snapshot keeps them over a restart. A corpus is read by all tenants.
 #include "player.hpp"
 
 #include <reprise/history.hpp>
@@ -16,8 +16,7 @@
 
 namespace {
 
-using reprise::NextTokenCounts;
-using reprise::RankedRows;
+using reprise::NextTokens;
 using reprise::TenantHistories;
 
 constexpr std::uint64_t tokenizer = 7;  // a hash of the tokenizer's file
@@ -28,8 +27,7 @@ reprise::TenantOptions settings() {
   reprise::TenantOptions options;
   options.tenants = 4;
   options.history = {.max_bytes = 1 << 20, .vocabulary = 256};
-  options.next_tokens = reprise::NextTokenOptions{.max_bytes = 1 << 16};
-  options.ranked_rows = reprise::RankedRowsOptions{.max_bytes = 1 << 16};
+  options.next_tokens = reprise::NextTokenOptions{.max_bytes = 1 << 17, .rankings = true};
   return options;
 }
 
@@ -40,7 +38,6 @@ double serve(TenantHistories::Tenant& tenant, const reprise::CorpusStore* corpus
   options.stores[0] = tenant.history;
   if (corpus != nullptr) options.stores[1] = *corpus;
   options.next_tokens = &tenant.next_tokens;
-  options.ranked_rows = &tenant.ranked_rows;
   reprise::Speculator session(options);
   Player engine(request + manual, request.size());
   const auto generated = reprise::generate(session, engine, to_tokens(request), {.eos = {0}});
@@ -50,33 +47,30 @@ double serve(TenantHistories::Tenant& tenant, const reprise::CorpusStore* corpus
   tenant.history.append(generated->tokens, reprise::Origin::output);
   tenant.history.end_sequence();
   tenant.next_tokens.add(generated->tokens);
-  const std::span<const RankedRows::Row> rows = session.strategy().rows();  // the rankings that the engine has shown
-  tenant.ranked_rows.add(rows);
+  tenant.next_tokens.add(session.strategy().rows());  // the rankings that the engine has shown
   tenant.calibration = session.strategy().calibration();
   return generated->statistics.mean_accepted_tokens();
 }
 
-// Prints the contents of the tables.
+// Prints some contents of the memory.
 void describe(const TenantHistories::Tenant& tenant) {
   const reprise::HistoryStore::Counts& counts = tenant.history.counts();
   std::printf("stored %llu tokens, not stored again %llu\n", static_cast<unsigned long long>(counts.stored),
               static_cast<unsigned long long>(counts.duplicates));
-  const NextTokenCounts::NextTokens next = tenant.next_tokens.next('t', 'h');
-  for (const NextTokenCounts::NextToken& token : next.listed())
+  const NextTokens::CountedTokens next = tenant.next_tokens.after('t', 'h').counts();
+  for (const NextTokens::CountedToken& token : next.listed())
     std::printf("after \"th\": %c, %u of %u\n", token.token, token.count, next.total());
-  const reprise::Ranking ranking = tenant.ranked_rows.after('t', 'o');
+  const reprise::Ranking ranking = tenant.next_tokens.after('t', 'o').ranking();
   if (!ranking.empty()) std::printf("the model's likeliest token after \"to\": '%c'\n", ranking.tokens[0]);
 }
 
-// One file for the history, the calibration and both tables.
+// One file for the history, the calibration and the table.
 std::vector<std::byte> save(const TenantHistories::Tenant& tenant) {
   std::vector<std::byte> bytes(reprise::snapshot_bytes_of(tenant.history) +
-                               reprise::snapshot_bytes({reprise::next_token_bytes(tenant.next_tokens),
-                                                        reprise::ranked_row_bytes(tenant.ranked_rows)}));
+                               reprise::snapshot_bytes({reprise::next_token_bytes(tenant.next_tokens)}));
   reprise::SnapshotWriter writer(bytes, tokenizer);
   reprise::write_history(writer, tenant.history, tenant.calibration);
   reprise::write_next_tokens(writer, tenant.next_tokens);
-  reprise::write_ranked_rows(writer, tenant.ranked_rows);
   const auto written = writer.finish();
   bytes.resize(written ? written->size() : 0);
   return bytes;
@@ -86,8 +80,7 @@ bool load(const std::vector<std::byte>& bytes, TenantHistories::Tenant& tenant) 
   // A file that was saved without a table has no section for it.
   return reader && reader->section(reprise::SectionKind::next_tokens) &&
          reprise::load_history(bytes, tokenizer, tenant.history, tenant.calibration) &&
-         reprise::load_next_tokens(*reader, tenant.next_tokens) &&
-         reprise::load_ranked_rows(*reader, tenant.ranked_rows);
+         reprise::load_next_tokens(*reader, tenant.next_tokens);
 }
 
 }  // namespace

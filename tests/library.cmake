@@ -47,10 +47,10 @@ reprise_add_layer_tests(
   growth
   lookup_index
   next_token_counts
+  next_token_rankings
+  next_tokens
   ngram_table
-  ranked_rows
   rolling_hash
-  shared_tables
   suffix_array
   token_counts
   token_hash
@@ -294,7 +294,7 @@ reprise_add_tests(
   draft/shown_rows.allocation.test.cpp
   evidence/shared_calibration.allocation.test.cpp
   index/growth.allocation.test.cpp
-  index/shared_tables.allocation.test.cpp
+  index/next_tokens.allocation.test.cpp
   index/token_counts.allocation.test.cpp
   history/snapshot.allocation.test.cpp
   history/tenants.allocation.test.cpp

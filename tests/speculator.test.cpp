@@ -318,10 +318,10 @@ std::size_t passes_of(Speculator& speculator, TokenSpan text) {
   return passes;
 }
 
-TEST(Speculator, DraftsFromNextTokenCountsOfEarlierRequests) {
+TEST(Speculator, DraftsFromNextTokensOfEarlierRequests) {
   std::vector<Token> text(480);  // no token repeats: there is nothing to copy from the context
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<Token>(i * 7919 % 32'003);
-  auto table = NextTokenCounts::make({.max_bytes = 1 << 18});
+  auto table = NextTokens::make({.max_bytes = 1 << 18});
   ASSERT_TRUE(table);
   Speculator cold(CostCurve::linear(0.02));
   Speculator warm(NgramOptions{.next_tokens = &*table}, CostOptions{.curve = CostCurve::linear(0.02)});

@@ -41,7 +41,6 @@ void load_one(replay::Past& past, std::span<const std::byte> bytes, std::uint64_
   if (!reader) check(reader.error(), name);
   check(load_history(bytes, fingerprint, past.memory, past.calibration), name);
   if (reader->section(SectionKind::next_tokens)) check(load_next_tokens(*reader, past.next_tokens), name);
-  if (reader->section(SectionKind::ranked_rows)) check(load_ranked_rows(*reader, past.ranked_rows), name);
 }
 
 }  // namespace
@@ -81,13 +80,11 @@ void load_memory(std::span<Drafting> draftings, const std::string& path, std::ui
 
 void save_memory(const Drafting& drafting, const std::string& path, std::uint64_t fingerprint) {
   const replay::Past& past = *drafting.past;
-  const std::size_t sections = detail::SnapshotFormat::section_header_bytes + next_token_bytes(past.next_tokens) +
-                               detail::SnapshotFormat::section_header_bytes + ranked_row_bytes(past.ranked_rows);
-  std::vector<std::byte> room(snapshot_bytes_of(past.memory) + sections);
+  const std::size_t table = detail::SnapshotFormat::section_header_bytes + next_token_bytes(past.next_tokens);
+  std::vector<std::byte> room(snapshot_bytes_of(past.memory) + table);
   SnapshotWriter writer(room, fingerprint);
   write_history(writer, past.memory, past.calibration);
   write_next_tokens(writer, past.next_tokens);
-  write_ranked_rows(writer, past.ranked_rows);
   const auto bytes = writer.finish();
   if (!bytes) throw EngineError("--snapshot-out " + path + ": " + std::string(bytes.error().message));
   if (const auto saved = save_file(path, *bytes); !saved)

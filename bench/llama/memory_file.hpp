@@ -17,12 +17,11 @@ std::uint64_t fingerprint_of(const Engine& engine);
 /// sequences, and a file can be saved for one strategy only. Throws InputError. Writes nothing.
 void check_memory_files(std::span<const Drafting> draftings, const std::string& load, const std::string& save);
 
-/// Adds the history, the calibration, the next-token counts and the ranked rows of a snapshot to the memory of each
-/// strategy. A snapshot without some of these leaves the corresponding part empty. Throws InputError if the file
-/// cannot be used.
+/// Adds the history, the calibration and the table of next tokens of a snapshot to the memory of each strategy. A
+/// snapshot without some of these leaves the corresponding part empty. Throws InputError if the file cannot be used.
 void load_memory(std::span<Drafting> draftings, const std::string& path, std::uint64_t fingerprint);
 
-/// Saves the memory of a strategy as a snapshot with these four parts. An existing file is replaced as a whole or not
+/// Saves the memory of a strategy as a snapshot with these three parts. An existing file is replaced as a whole or not
 /// at all. Throws EngineError.
 void save_memory(const Drafting& drafting, const std::string& path, std::uint64_t fingerprint);
 

@@ -128,7 +128,7 @@ std::vector<Option> memory_rows(Options& o) {
           {.name = "--snapshot-out",
            .value = "FILE",
            .help = "saves the memory of the only strategy at the end: tokens, calibration,\n"
-                   "next-token counts and ranked rows (docs/formats.md)",
+                   "and the table of next tokens (docs/formats.md)",
            .read = text(o.snapshot_out),
            .indent = 4},
           {.name = "--fingerprint",

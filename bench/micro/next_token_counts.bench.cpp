@@ -18,17 +18,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-NextTokenCounts table_of(const benchmark::State& state) {
-  return NextTokenCounts::make({.max_bytes = static_cast<std::size_t>(state.range(0)) << 20}).value();
+NextTokens table_of(const benchmark::State& state) {
+  return NextTokens::make({.max_bytes = static_cast<std::size_t>(state.range(0)) << 20}).value();
 }
 /// As many tokens as the table has words, so that most lines are full.
-std::vector<Token> text_for(const NextTokenCounts& table) {
-  return bench_tokens(Stream::trace_like, table.lines() * NextTokenCounts::words_per_line);
+std::vector<Token> text_for(const NextTokens& table) {
+  return bench_tokens(Stream::trace_like, table.lines() * NextTokens::CountedTokens::most);
 }
 
 /// Counts a text in a table that has already counted it.
 void add(benchmark::State& state) {
-  NextTokenCounts table = table_of(state);
+  NextTokens table = table_of(state);
   const std::vector<Token> text = text_for(table);
   table.add(text);
   for (auto step : state) table.add(text);
@@ -38,16 +38,13 @@ void add(benchmark::State& state) {
                                       static_cast<double>(state.iterations() + 1);
 }
 
-/// The same without prefetching: two calls for each token.
+/// The same without prefetching: a call for each token.
 void add_singly(benchmark::State& state) {
-  NextTokenCounts table = table_of(state);
+  NextTokens table = table_of(state);
   const std::vector<Token> text = text_for(table);
   table.add(text);
   for (auto step : state)
-    for (std::size_t i = 2; i < text.size(); ++i) {
-      table.add(text[i - 1], text[i]);
-      table.add(text[i - 2], text[i - 1], text[i]);
-    }
+    for (std::size_t i = 2; i < text.size(); ++i) table.add(std::span(text).subspan(i - 2, 3), 2);
   report_tokens(state, text.size(), 0);
   state.counters.erase("bytes/token");
 }
@@ -63,7 +60,7 @@ struct Context {
 /// Reads the contexts of places all over a text. `cold`: the caches are flushed before each of 16 reads, and a clock
 /// around each adds 20 to 40 ns. Otherwise, one clock is around 4,096 reads.
 void read(benchmark::State& state, Reading reading, bool cold) {
-  NextTokenCounts table = table_of(state);
+  NextTokens table = table_of(state);
   const std::vector<Token> text = text_for(table);
   table.add(text);
   CacheFlush flush;
@@ -72,12 +69,14 @@ void read(benchmark::State& state, Reading reading, bool cold) {
   std::size_t asked = 0;
   std::vector<Context> contexts(cold ? 16 : 4096);
   const auto read_at = [&](Context context) {
+    const NextTokens::Context one = table.after(context.last);
+    const NextTokens::Context two = table.after(context.before_last, context.last);
     if (reading == Reading::both_prefetched) {
-      table.prefetch(context.last);
-      table.prefetch(context.before_last, context.last);
+      one.prefetch();
+      two.prefetch();
     }
-    if (reading != Reading::two_tokens) listed += table.next(context.last).size();
-    if (reading != Reading::one_token) listed += table.next(context.before_last, context.last).size();
+    if (reading != Reading::two_tokens) listed += one.counts().size();
+    if (reading != Reading::one_token) listed += two.counts().size();
   };
   for (auto step : state) {
     for (Context& context : contexts) {
@@ -104,8 +103,8 @@ void read(benchmark::State& state, Reading reading, bool cold) {
 }
 
 void merge(benchmark::State& state) {
-  NextTokenCounts table = table_of(state);
-  NextTokenCounts other = table_of(state);
+  NextTokens table = table_of(state);
+  NextTokens other = table_of(state);
   const std::vector<Token> text = text_for(table);
   table.add(std::span(text).first(text.size() / 2));
   other.add(std::span(text).last(text.size() / 2));

@@ -61,22 +61,19 @@ struct Past {
     history.end_sequence();
     options.stores = {history};
     if (!tables) return;
-    counts = NextTokenCounts::make().value();
-    rows = RankedRows::make().value();
-    counts.add(text);
+    next_tokens = NextTokens::make({.max_bytes = std::size_t{8} << 20, .rankings = true}).value();
+    next_tokens.add(text);
     for (std::size_t i = 1; i + 1 < text.size() / 2; ++i) {
       const Ranking& ranking = rankings.after(text[i], text[i + 1]);
-      const std::array<RankedRows::Row, 2> shown = {
+      const std::array<NextTokens::RankedRow, 2> shown = {
           {{Ranking::none, text[i], ranking}, {text[i - 1], text[i], ranking}}};
-      rows.add(shown);
+      next_tokens.add(shown);
     }
-    options.next_tokens = &counts;
-    options.ranked_rows = &rows;
+    options.next_tokens = &next_tokens;
   }
 
   HistoryStore history;
-  NextTokenCounts counts;
-  RankedRows rows;
+  NextTokens next_tokens;
   std::vector<Token> tokens;  // the past, then the context, then what is decoded
   NgramOptions options;
 };

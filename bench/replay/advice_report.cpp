@@ -94,14 +94,12 @@ void write_code(std::ostream& out, const AdviceReport& report) {
   if (settings.history_bytes != 0) {
     out << "// docs/serving.md: give both your `.key` and `.vocabulary`, and add each request that has ended.\n"
         << "auto history = reprise::HistoryStore::make({.max_bytes = " << settings.history_bytes << "});\n"
-        << "auto counts = reprise::NextTokenCounts::make({.max_bytes = " << report.settings.next_token_bytes << "});\n"
-        << "if (!history || !counts) return out_of_memory();\n"
+        << "auto next_tokens = reprise::NextTokens::make({.max_bytes = "
+        << (report.top_k ? 2 : 1) * report.settings.next_token_bytes << (report.top_k ? ", .rankings = true" : "")
+        << "});\n"
+        << "if (!history || !next_tokens) return out_of_memory();\n"
         << "options.stores = {*history};\n"
-        << "options.next_tokens = &*counts;\n";
-    if (report.top_k)
-      out << "auto rows = reprise::RankedRows::make({.max_bytes = " << report.settings.next_token_bytes << "});\n"
-          << "if (!rows) return out_of_memory();\n"
-          << "options.ranked_rows = &*rows;\n";
+        << "options.next_tokens = &*next_tokens;\n";
   }
   if (!report.settings.corpora.empty() && settings.drafter != Drafter::copy)
     out << "// Add your corpora to options.stores: " << tools::printable(report.settings.corpora) << ".\n";

@@ -195,8 +195,9 @@ std::vector<Option> replay_rows(Options& o) {
           {"--memory-bytes", "N", "upper limit of such a memory (default 67108864, 64 MiB); a token takes 18.2",
            whole(o.settings.memory_bytes, 1, std::uint64_t{1} << 40, "a number of bytes,")},
           {"--next-tokens", "N",
-           "with --memory past: upper limit in bytes of next-token counts, and of ranked\n"
-           "rows, which sessions leave to later ones (default 4194304, 4 MiB); 0: none",
+           "with --memory past: upper limit in bytes of the counts of next tokens that\n"
+           "sessions leave to later ones (default 4194304, 4 MiB); 0: none. With\n"
+           "--top-k on, the table is twice as large: the other half is for rankings",
            whole(o.settings.next_token_bytes, 0, std::uint64_t{1} << 40, "a number of bytes,")},
           {"--snapshot-in", "FILE",
            "memories start with the contents of this file, at most 2 x --memory-bytes +\n"
@@ -205,7 +206,7 @@ std::vector<Option> replay_rows(Options& o) {
           {"--snapshot-out", "FILE",
            "saves the history and the calibration of the only trace, strategy, control\n"
            "and curve there (reprise/history/history_snapshot.hpp, docs/formats.md),\n"
-           "unless the exit status is 1; next-token counts and ranked rows are not saved",
+           "unless the exit status is 1; the table of next tokens is not saved",
            text(o.snapshot_out)},
           {.name = "--corpus",
            .value = "FILE",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "past.hpp"
 
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -22,21 +23,22 @@ void take_knowledge(const AnyStrategy& used, Past& past) {
   const auto* drafter = used.get<NgramDrafter<Index>>();
   if (drafter == nullptr) return;
   past.calibration = drafter->calibration();
-  past.ranked_rows.add(drafter->rows());
+  past.next_tokens.add(drafter->rows());
 }
 
-/// Says why a number of bytes is refused. `or_none`: what to give for no memory at all.
-std::string why_no_room(const Error& error, const char* or_none) {
+/// Says why a number of bytes is refused. `or_none`: what to give for no memory at all. `parts`: the table is so many
+/// times as large as the number.
+std::string why_no_room(const Error& error, const char* or_none, std::size_t parts = 1) {
   if (error.code == ErrorCode::out_of_memory) return "there is not that much memory; give less";
-  if (error.value > error.limit) return "too much; give at most " + std::to_string(error.limit);
-  return "too little; give at least " + std::to_string(error.limit) + or_none;
+  const std::string limit = std::to_string(error.limit / parts);
+  return error.value > error.limit ? "too much; give at most " + limit : "too little; give at least " + limit + or_none;
 }
 
 }  // namespace
 
 std::size_t Past::memory_bytes() const {
-  return memory.memory_bytes() + next_tokens.memory_bytes() + ranked_rows.memory_bytes() +
-         (table == nullptr ? 0 : table->memory_bytes()) + (strategy ? strategy->memory_bytes() : 0);
+  return memory.memory_bytes() + next_tokens.memory_bytes() + (table == nullptr ? 0 : table->memory_bytes()) +
+         (strategy ? strategy->memory_bytes() : 0);
 }
 
 void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes, bool rankings) {
@@ -47,17 +49,14 @@ void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes, 
     throw tools::InputError("--memory-bytes " + std::to_string(max_bytes) + ": " + why_no_room(made.error(), ""));
   past.memory = std::move(*made);
   if (next_token_bytes == 0) return;
-  auto counts = NextTokenCounts::make({.max_bytes = next_token_bytes});
-  if (!counts)
+  const std::size_t parts = rankings ? 2 : 1;
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+  const std::size_t bytes = next_token_bytes > most / parts ? most : parts * next_token_bytes;
+  auto table = NextTokens::make({.max_bytes = bytes, .rankings = rankings});
+  if (!table)
     throw tools::InputError("--next-tokens " + std::to_string(next_token_bytes) + ": " +
-                            why_no_room(counts.error(), ", or 0"));
-  past.next_tokens = std::move(*counts);
-  if (!rankings) return;
-  auto rows = RankedRows::make({.max_bytes = next_token_bytes});
-  if (!rows)
-    throw tools::InputError("--next-tokens " + std::to_string(next_token_bytes) +
-                            ": there is not that much memory; give less");
-  past.ranked_rows = std::move(*rows);
+                            why_no_room(table.error(), ", or 0", parts));
+  past.next_tokens = std::move(*table);
 }
 
 void load(Past& past, const SnapshotBytes& snapshot) {

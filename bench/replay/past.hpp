@@ -21,8 +21,7 @@ namespace reprise::replay {
 /// The state that sessions of one run leave to later ones. A strategy uses the part that it supports.
 struct Past {
   HistoryStore memory;                       ///< capacity 0 unless --memory past
-  NextTokenCounts next_tokens;               ///< without lines unless --memory past
-  RankedRows ranked_rows;                    ///< without lines unless --memory past
+  NextTokens next_tokens;                    ///< without lines unless --memory past
   CalibrationState calibration;              ///< from the last session
   std::shared_ptr<TokenTable> table;         ///< made by the first strategy that needs one
   std::optional<AnyStrategy> strategy = {};  ///< the strategy of the last session, if it keeps its own knowledge
@@ -38,9 +37,8 @@ struct SnapshotBytes {
   std::string name = {};  ///< the name in error messages
 };
 
-/// Gives the past a history store of at most `max_bytes`, and next-token counts and ranked rows of at most
-/// `next_token_bytes` each (0: none). Without `rankings`, no top-k rows are shown, so ranked rows would stay empty and
-/// get no memory. Throws InputError.
+/// Gives the past a history store of at most `max_bytes`, and a table of next tokens with at most `next_token_bytes`
+/// for counts (0: no table) and, with `rankings`, as many for rankings. Throws InputError.
 void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes = 0, bool rankings = true);
 /// Restores a saved past. Throws InputError that describes the fault of the snapshot.
 void load(Past& past, const SnapshotBytes& snapshot);

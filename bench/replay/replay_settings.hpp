@@ -48,7 +48,7 @@ struct ReplaySettings {
   std::optional<Poison> poison = {};
   Kept kept = Kept::session;
   std::size_t memory_bytes = std::size_t{64} << 20;     ///< upper limit of a HistoryStore
-  std::size_t next_token_bytes = std::size_t{4} << 20;  ///< likewise of NextTokenCounts and RankedRows; 0: none
+  std::size_t next_token_bytes = std::size_t{4} << 20;  ///< likewise of each part of NextTokens; 0: no table
   std::string corpora = {};                             ///< the paths of the corpora that drafters read; empty: none
   std::vector<Token> eos = {};  ///< tokens that end a generation: nothing is drafted after them; empty: none is known
   bool top_k = true;            ///< show the top-k rows of the trace to strategies that want them

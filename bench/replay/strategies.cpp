@@ -79,7 +79,6 @@ AnyStrategy make_ngram(const Settings& settings, Past* past) {
     options.stores[stores++] = past->memory;
     if (past->next_tokens.lines() != 0 && settings.word("next_tokens") == "yes")
       options.next_tokens = &past->next_tokens;
-    if (past->ranked_rows.lines() != 0 && settings.word("rows") == "yes") options.ranked_rows = &past->ranked_rows;
     options.prior = past->calibration;
   }
   for (const DatastoreRef& store : settings.stores)
@@ -201,7 +200,7 @@ std::vector<StrategyInfo> own_strategies() {
          {"rolling_hash", "suffix_array", "naive"}},
         {"next_tokens",
          "yes",
-         "uses the next-token counts of earlier sessions, if there are some",
+         "uses the counts and rankings of earlier sessions, if there are some",
          0,
          0,
          {"yes", "no"}},

@@ -55,20 +55,19 @@ Drafts drafts_of(const NgramOptions& options, ForEach&& for_each) {
 
 struct Tables {
   HistoryStore store = HistoryStore::make({.max_bytes = 1 << 16}).value();
-  NextTokenCounts counts = NextTokenCounts::make({.max_bytes = 1 << 14}).value();
-  RankedRows rows = RankedRows::make({.max_bytes = 1 << 14}).value();
+  NextTokens next_tokens = NextTokens::make({.max_bytes = 1 << 15, .rankings = true}).value();
   NgramOptions options() {
     NgramOptions made;
     made.stores = {store};
-    made.next_tokens = &counts;
-    made.ranked_rows = &rows;
+    made.next_tokens = &next_tokens;
     return made;
   }
   void learn(std::size_t begin) {
     const std::vector<Token> text = make_stream(Stream::trace_like, 4000, 3, 500);
     store.append(TokenSpan(text).subspan(begin, 50), Origin::output);
-    counts.add(TokenSpan(text).subspan(begin, 50));
-    rows.add(std::vector{RankedRows::Row{Ranking::none, text[begin], Ranking(TokenSpan(text).subspan(begin + 1, 8))}});
+    next_tokens.add(TokenSpan(text).subspan(begin, 50));
+    next_tokens.add(
+        std::vector{NextTokens::RankedRow{Ranking::none, text[begin], Ranking(TokenSpan(text).subspan(begin + 1, 8))}});
   }
 };
 

@@ -77,15 +77,13 @@ std::size_t commit(Session<S, Control>& session, const Pass& pass, TokenSpan com
 /// The memory that sessions leave to later ones. It is small, so that text is evicted.
 struct Past {
   HistoryStore store = HistoryStore::make({.max_bytes = 1 << 16}).value();
-  NextTokenCounts counts = NextTokenCounts::make({.max_bytes = 1 << 16}).value();
-  RankedRows rows = RankedRows::make({.max_bytes = 1 << 16}).value();
+  NextTokens next_tokens = NextTokens::make({.max_bytes = 1 << 17, .rankings = true}).value();
   CalibrationState calibration = {};
 
   [[nodiscard]] NgramOptions options() const {
     NgramOptions made;
     made.stores = {store};
-    made.next_tokens = &counts;
-    made.ranked_rows = &rows;
+    made.next_tokens = &next_tokens;
     made.prior = calibration;
     return made;
   }
@@ -99,21 +97,19 @@ struct Past {
       append(text, turn.output);
     }
     store.end_sequence();
-    counts.add(text);
-    rows.add(drafter.rows());
+    next_tokens.add(text);
+    next_tokens.add(drafter.rows());
     calibration = drafter.calibration();
   }
 };
 
 /// Returns a snapshot with sections of every kind.
 std::vector<std::byte> save(const Past& past, const CostPrior& costs) {
-  std::vector<std::byte> bytes(
-      snapshot_bytes_of(past.store) - snapshot_bytes({}) +
-      snapshot_bytes({next_token_bytes(past.counts), ranked_row_bytes(past.rows), cost_bytes(costs, "engine")}));
+  std::vector<std::byte> bytes(snapshot_bytes_of(past.store) - snapshot_bytes({}) +
+                               snapshot_bytes({next_token_bytes(past.next_tokens), cost_bytes(costs, "engine")}));
   SnapshotWriter writer(bytes, tokenizer);
   write_history(writer, past.store, past.calibration);
-  write_next_tokens(writer, past.counts);
-  write_ranked_rows(writer, past.rows);
+  write_next_tokens(writer, past.next_tokens);
   EXPECT_TRUE(save_costs(costs, "engine", writer));
   EXPECT_TRUE(writer.finish());
   return bytes;
@@ -122,8 +118,7 @@ std::vector<std::byte> save(const Past& past, const CostPrior& costs) {
 CostPrior load(const std::vector<std::byte>& bytes, Past& past) {
   const auto reader = SnapshotReader::open(bytes, tokenizer);
   EXPECT_TRUE(load_history(std::span(bytes), tokenizer, past.store, past.calibration));
-  EXPECT_TRUE(load_next_tokens(*reader, past.counts));
-  EXPECT_TRUE(load_ranked_rows(*reader, past.rows));
+  EXPECT_TRUE(load_next_tokens(*reader, past.next_tokens));
   return load_costs(*reader, "engine").value();
 }
 

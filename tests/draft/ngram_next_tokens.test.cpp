@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter with next-token counts: the table itself is tested in tests/index/next_token_counts.test.cpp. The random
+// NgramDrafter with a table of next tokens, which is itself tested in tests/index/next_tokens.test.cpp. The random
 // worlds of ngram_digests.test.cpp cover what is drafted from a table, and what is learned of it.
 #include <gtest/gtest.h>
 
@@ -89,10 +89,10 @@ TEST(NextTokenEvidence, IsRankedByRankingsAlone) {
 // --- Drafts ---
 
 TEST(NgramNextTokens, KeepTheRulesOfDraftsWithAnyTable) {
-  NextTokenCounts counts = NextTokenCounts::make({.max_bytes = 4096}).value();
-  counts.add(random_text(5000, 16, 1));  // full: contexts are evicted all the time
+  NextTokens table = NextTokens::make({.max_bytes = 4096}).value();
+  table.add(random_text(5000, 16, 1));  // full: contexts are evicted all the time
   NgramOptions options;
-  options.next_tokens = &counts;
+  options.next_tokens = &table;
   const testing::Report report = testing::check_strategy([&] { return NgramDrafter<>(options); });
   EXPECT_TRUE(report.passed()) << report.to_string();
 }

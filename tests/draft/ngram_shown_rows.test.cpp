@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,16 @@ TEST(NgramShownRows, ChangeNothingWhileNoneIsShown) {
   EXPECT_EQ(ignoring.memory_bytes(), without.memory_bytes()) << "rows that nobody asked for";
 }
 
+TEST(NgramShownRows, OfEarlierSequencesAreNotReadByADrafterThatWantsNone) {
+  NextTokens table = NextTokens::make({.max_bytes = 4096, .rankings = true}).value();
+  const NextTokens::RankedRow row{1, 2, Ranking(Tokens{50})};
+  table.add(std::span(&row, 1));
+  for (const std::size_t top_k : {std::size_t{0}, std::size_t{1}}) {
+    LentNgram<> drafter = drafter_with({.next_tokens = &table, .top_k = top_k}, {9, 1, 2});
+    EXPECT_EQ(node_at(draft_of(drafter, tree), {50}).has_value(), top_k != 0) << top_k;
+  }
+}
+
 TEST(NgramShownRows, OfAPromptHaveNoEffectIfTheyAreEmpty) {
   LentNgram<> drafter = drafter_with({}, {90, 80, 1, 2});
   const std::size_t bytes = drafter.memory_bytes();
@@ -96,10 +107,10 @@ TEST(NgramShownRows, AreCountedAsMemory) {
     LentNgram<> drafter = drafter_with({.row_bytes = bytes}, {90, 80, 1, 2});
     const std::size_t before = drafter.memory_bytes();
     run_refused_round(drafter, 3, {50});
-    EXPECT_EQ(drafter.memory_bytes() - before, bytes / sizeof(RankedRows::Row) * sizeof(RankedRows::Row));
+    EXPECT_EQ(drafter.memory_bytes() - before, bytes / sizeof(NextTokens::RankedRow) * sizeof(NextTokens::RankedRow));
     drafter.learn_row(Tokens{1, 3}, Tokens{60});
-    EXPECT_EQ(drafter.memory_bytes() - before, bytes / sizeof(RankedRows::Row) * sizeof(RankedRows::Row));
-    EXPECT_EQ(drafter.strategy().rows().size(), bytes / sizeof(RankedRows::Row));
+    EXPECT_EQ(drafter.memory_bytes() - before, bytes / sizeof(NextTokens::RankedRow) * sizeof(NextTokens::RankedRow));
+    EXPECT_EQ(drafter.strategy().rows().size(), bytes / sizeof(NextTokens::RankedRow));
   }
   LentNgram<> drafter = drafter_with({}, {90, 80, 1, 2});
   const std::size_t before = drafter.memory_bytes();
@@ -188,7 +199,7 @@ void expect_learns_rows(Strategy strategy, const NgramDrafter<>& (*inner)(const 
   testing::Lent<Strategy> lent(std::move(strategy));
   const auto kept = [&] {
     const auto rows = inner(lent.strategy()).rows();
-    return std::count_if(rows.begin(), rows.end(), [](const RankedRows::Row& row) { return row.last == 2; });
+    return std::count_if(rows.begin(), rows.end(), [](const NextTokens::RankedRow& row) { return row.last == 2; });
   };
   lent.begin(Tokens{90, 1, 2});
   EXPECT_EQ(lent->top_k_wanted(), 8U);

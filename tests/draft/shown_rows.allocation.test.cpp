@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "reprise/draft/detail/shown_rows.hpp"
+#include "reprise/draft/detail/next_token_lists.hpp"
 #include "support/allocation_counter.hpp"
 
 namespace reprise::shown_rows_allocation_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/detail/shown_rows.hpp"
+#include "reprise/draft/detail/next_token_lists.hpp"
 
 #include <gtest/gtest.h>
 
@@ -179,7 +179,7 @@ TEST(ShownRows, AreThoseOfANaiveReference) {
     ASSERT_LE(missing(rows, model, vocabulary), 2U) << "rows with the same place";
     ASSERT_FALSE(HasFailure()) << seed;
     std::size_t listed = 0;
-    for (const RankedRows::Row& row : rows.rows()) {
+    for (const NextTokens::RankedRow& row : rows.rows()) {
       if (row.last == none) continue;
       ++listed;
       ASSERT_EQ(model.latest().at({row.before_last, row.last}), row.ranking);
@@ -194,9 +194,9 @@ TEST(ShownRows, OfASmallTableAreThoseOfTheirContext) {
   std::size_t found = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed);
-    ShownRows rows(sizeof(RankedRows::Row) * (1 + random.below(20)));
+    ShownRows rows(sizeof(NextTokens::RankedRow) * (1 + random.below(20)));
     rows.reserve();
-    EXPECT_LE(rows.memory_bytes(), 20 * sizeof(RankedRows::Row));
+    EXPECT_LE(rows.memory_bytes(), 20 * sizeof(NextTokens::RankedRow));
     Model model;
     const Tokens context = {1, 2};
     for (int round = 0; round < 60; ++round) {
@@ -221,8 +221,9 @@ TEST(ShownRows, OfNegativeTokensAreNotKept) {
   ASSERT_NE(rows.after(none, 4), nullptr) << "after the last token alone";
   rows.keep(-7, 4, ranking_of({7}));
   EXPECT_EQ(rows.after(-7, 4), nullptr);
-  EXPECT_TRUE(std::all_of(rows.rows().begin(), rows.rows().end(),
-                          [](const RankedRows::Row& row) { return row.last >= none && row.before_last >= none; }));
+  EXPECT_TRUE(std::all_of(rows.rows().begin(), rows.rows().end(), [](const NextTokens::RankedRow& row) {
+    return row.last >= none && row.before_last >= none;
+  }));
 }
 
 TEST(ShownRows, AreNotKeptWithoutMemory) {
@@ -230,7 +231,7 @@ TEST(ShownRows, AreNotKeptWithoutMemory) {
   pass.context = {1};
   pass.pick = 5;
   pass.show(anchor_parent, {5, 6});
-  for (const std::size_t bytes : {std::size_t{0}, sizeof(RankedRows::Row) - 1}) {
+  for (const std::size_t bytes : {std::size_t{0}, sizeof(NextTokens::RankedRow) - 1}) {
     ShownRows rows(bytes);
     EXPECT_FALSE(rows.any());
     rows.reserve();

@@ -1,187 +1,234 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of the tables: next_token_snapshot.hpp and ranked_row_snapshot.hpp.
+// The section of a table of next tokens, with rankings and without.
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "reprise/history/table_snapshots.hpp"
+#include "support/next_tokens.hpp"
 #include "support/snapshots.hpp"
-#include "support/table_kinds.hpp"
 
 namespace reprise::table_snapshot_test {
 namespace {
 
 using testing::Bytes;
 using testing::Random;
+using testing::same_tables;
 using testing::some_table_key;
 using testing::some_tokenizer;
+using testing::table_of;
+using Contents = std::vector<std::uint8_t>;
 
-/// What the tests must know of the section of a table.
-struct Counts : testing::CountTables {
-  static constexpr SectionKind kind = SectionKind::next_tokens;
-  static constexpr std::uint32_t kind_number = 4;
-  static constexpr std::size_t testing::SnapshotCoverage::*loaded = &testing::SnapshotCoverage::next_tokens;
-  static std::size_t bytes_of(const Table& table) { return next_token_bytes(table); }
-  static void write(SnapshotWriter& writer, const Table& table) { write_next_tokens(writer, table); }
-  static auto load(const SnapshotReader& reader, Table& table) { return load_next_tokens(reader, table); }
-  /// Uses a table further. Returns a fault of it, or an empty string.
-  static std::string use(Table& table, Random&) {
-    std::string fault = testing::check_words(table);
-    for (Token last = 0; last < 50; ++last) {
-      const NextTokenCounts::NextTokens next = table.next(last);
-      if (fault.empty()) fault = testing::check_next(next);
-      for (const NextTokenCounts::NextToken& token : next.listed())
-        if (token.token >= 1000) fault = "a token outside the vocabulary";
-      table.add(last, last + 1, last + 2);
-    }
-    return fault.empty() ? testing::check_words(table) : fault;
-  }
-};
-struct Rows : testing::RowTables {
-  static constexpr SectionKind kind = SectionKind::ranked_rows;
-  static constexpr std::uint32_t kind_number = 5;
-  static constexpr std::size_t testing::SnapshotCoverage::*loaded = &testing::SnapshotCoverage::ranked_rows;
-  static std::size_t bytes_of(const Table& table) { return ranked_row_bytes(table); }
-  static void write(SnapshotWriter& writer, const Table& table) { write_ranked_rows(writer, table); }
-  static auto load(const SnapshotReader& reader, Table& table) { return load_ranked_rows(reader, table); }
-  static std::string use(Table& table, Random& random) {
-    for (std::size_t line = 0; line < table.lines(); ++line)
-      for (const Token token : table.line(line).ranking.tokens)
-        if (token < Ranking::none || token >= 1000) return "a token outside the vocabulary";
-    const Ranking ranking = testing::random_ranking(random, 50);
-    table.add(std::vector<RankedRows::Row>{{3, 4, ranking}});
-    return table.after(3, 4) == ranking ? "" : "a row that is not found again";
-  }
-};
+NextTokens empty(bool rankings, std::size_t lines, std::uint32_t vocabulary = 1000) {
+  return table_of(rankings, lines, 0, some_table_key, vocabulary);
+}
+NextTokens taught(bool rankings, std::size_t lines, std::size_t rows = 100, std::uint64_t key = some_table_key) {
+  return table_of(rankings, lines, rows, key);
+}
+Bytes snapshot_of(const NextTokens& table) {
+  Bytes bytes(snapshot_bytes({next_token_bytes(table)}));
+  SnapshotWriter writer(bytes, some_tokenizer);
+  write_next_tokens(writer, table);
+  EXPECT_TRUE(writer.finish()) << "the bytes that were promised";
+  return bytes;
+}
+bool load(const Bytes& bytes, NextTokens& table) {
+  const auto reader = SnapshotReader::open(bytes, some_tokenizer);
+  return reader && load_next_tokens(*reader, table);
+}
+Error error_of(const Bytes& bytes, NextTokens table) {
+  const NextTokens before = table.copy().value();
+  const auto loaded = load_next_tokens(SnapshotReader::open(bytes, some_tokenizer).value(), table);
+  EXPECT_FALSE(loaded);
+  EXPECT_TRUE(same_tables(before, table)) << "a refusal changes nothing";
+  return loaded.error();
+}
 
-template <class Kind>
-class TableSnapshot : public ::testing::Test {
+/// Sections of a table, and the same table to load them, without rankings and with them.
+class TableSnapshot : public ::testing::TestWithParam<bool> {
  protected:
-  using Table = typename Kind::Table;
-
-  static Table empty(std::size_t lines, std::uint32_t vocabulary = 1000) {
-    return testing::table_of<Kind>(lines, 0, some_table_key, vocabulary);
+  static NextTokens empty(std::size_t lines, std::uint32_t vocabulary = 1000) {
+    return table_snapshot_test::empty(GetParam(), lines, vocabulary);
   }
-  static Table taught(std::size_t lines, std::size_t rows = 100, std::uint64_t key = some_table_key) {
-    return testing::table_of<Kind>(lines, rows, key);
-  }
-  static Bytes snapshot_of(const Table& table) {
-    Bytes bytes(snapshot_bytes({Kind::bytes_of(table)}));
-    SnapshotWriter writer(bytes, some_tokenizer);
-    Kind::write(writer, table);
-    EXPECT_TRUE(writer.finish()) << "the bytes that were promised";
-    return bytes;
-  }
-  static bool load(const Bytes& bytes, Table& table) {
-    const auto reader = SnapshotReader::open(bytes, some_tokenizer);
-    return reader && Kind::load(*reader, table);
-  }
-  static Error error_of(const Bytes& bytes, Table table) {
-    const auto before = table.copy().value();
-    const auto loaded = Kind::load(SnapshotReader::open(bytes, some_tokenizer).value(), table);
-    EXPECT_FALSE(loaded);
-    EXPECT_TRUE(Kind::same(before, table)) << "a refusal changes nothing";
-    return loaded.error();
+  static NextTokens taught(std::size_t lines, std::size_t rows = 100, std::uint64_t key = some_table_key) {
+    return table_snapshot_test::taught(GetParam(), lines, rows, key);
   }
 };
-using Kinds = ::testing::Types<Counts, Rows>;
-TYPED_TEST_SUITE(TableSnapshot, Kinds);
+INSTANTIATE_TEST_SUITE_P(Rankings, TableSnapshot, ::testing::Bool());
 
-TYPED_TEST(TableSnapshot, BringsBackWhatWasSaved) {
+TEST_P(TableSnapshot, BringsBackWhatWasSaved) {
   for (const std::size_t times : {std::size_t{0}, std::size_t{3}, std::size_t{1'000}})
     for (const std::size_t lines : {std::size_t{1}, std::size_t{3}, std::size_t{500}}) {
-      const auto table = this->taught(lines, times);
-      const Bytes bytes = this->snapshot_of(table);
-      auto again = this->empty(lines);
-      ASSERT_TRUE(this->load(bytes, again));
-      EXPECT_TRUE(TypeParam::same(table, again));
-      EXPECT_EQ(this->snapshot_of(again), bytes);
+      const NextTokens table = taught(lines, times);
+      const Bytes bytes = snapshot_of(table);
+      NextTokens again = empty(lines);
+      ASSERT_TRUE(load(bytes, again));
+      EXPECT_TRUE(same_tables(table, again));
+      EXPECT_EQ(snapshot_of(again), bytes);
     }
 }
 
-TYPED_TEST(TableSnapshot, IsMergedIntoWhatTheTableHas) {
-  const auto saved = this->taught(30, 20);
-  auto loaded = this->taught(30, 25);
-  auto merged = loaded.copy().value();
+TEST_P(TableSnapshot, IsMergedIntoWhatTheTableHas) {
+  const NextTokens saved = taught(30, 20);
+  NextTokens loaded = taught(30, 25);
+  NextTokens merged = loaded.copy().value();
   ASSERT_TRUE(merged.merge(saved));
-  ASSERT_FALSE(TypeParam::same(merged, saved));
-  ASSERT_FALSE(TypeParam::same(merged, loaded));
-  ASSERT_TRUE(this->load(this->snapshot_of(saved), loaded));
-  EXPECT_TRUE(TypeParam::same(loaded, merged));
+  ASSERT_FALSE(same_tables(merged, saved));
+  ASSERT_FALSE(same_tables(merged, loaded));
+  ASSERT_TRUE(load(snapshot_of(saved), loaded));
+  EXPECT_TRUE(same_tables(loaded, merged));
 }
 
-TYPED_TEST(TableSnapshot, HasTheNumberOfItsKind) {
-  EXPECT_EQ(static_cast<std::uint32_t>(TypeParam::kind), TypeParam::kind_number);
+TEST_P(TableSnapshot, IsRefusedWithoutASection) {
+  EXPECT_EQ(error_of(testing::sample_snapshot(2), taught(10)).code, ErrorCode::no_such_section);
 }
 
-TYPED_TEST(TableSnapshot, IsRefusedWithoutASection) {
-  EXPECT_EQ(this->error_of(testing::sample_snapshot(2), this->taught(10)).code, ErrorCode::no_such_section);
-}
-
-TYPED_TEST(TableSnapshot, IsRefusedForAnotherTable) {
-  const Bytes bytes = this->snapshot_of(this->taught(10));
+TEST_P(TableSnapshot, IsRefusedForAnotherTable) {
+  const Bytes bytes = snapshot_of(taught(10));
   for (const std::size_t lines : {std::size_t{1}, std::size_t{9}, std::size_t{11}}) {
-    const Error error = this->error_of(bytes, this->taught(lines));
+    const Error error = error_of(bytes, taught(lines));
     EXPECT_EQ(error.code, ErrorCode::other_table);
     EXPECT_EQ(error.value, 10U);
     EXPECT_EQ(error.limit, lines);
   }
-  EXPECT_EQ(this->error_of(bytes, this->taught(10, 5, some_table_key + 1)).code, ErrorCode::other_table);
-  EXPECT_EQ(this->error_of(bytes, typename TypeParam::Table()).code, ErrorCode::other_table);
+  EXPECT_EQ(error_of(bytes, taught(10, 5, some_table_key + 1)).code, ErrorCode::other_table);
+  EXPECT_EQ(error_of(bytes, NextTokens()).code, ErrorCode::other_table);
 }
 
-TYPED_TEST(TableSnapshot, IsRefusedForASmallerVocabulary) {
-  const Error error = this->error_of(this->snapshot_of(this->taught(10)), this->empty(10, 20));
+TEST_P(TableSnapshot, IsRefusedForASmallerVocabulary) {
+  const Error error = error_of(snapshot_of(taught(10)), empty(10, 20));
   EXPECT_EQ(error.code, ErrorCode::token_out_of_range);
   EXPECT_GE(error.value, 20U);
   EXPECT_LT(error.value, 50U);
   EXPECT_EQ(error.limit, 20U);
 }
 
-TYPED_TEST(TableSnapshot, OfEveryOtherLengthIsForged) {
-  const Bytes whole = this->snapshot_of(this->taught(3));
+/// With rankings, one shorter length is valid: a section without them.
+TEST_P(TableSnapshot, OfEveryOtherLengthIsForged) {
+  const NextTokens table = taught(3);
+  const Bytes whole = snapshot_of(table);
+  const std::size_t counts = next_token_bytes(table_snapshot_test::taught(false, 3));
   for (std::size_t length = 0; length < whole.size() - snapshot_bytes({0}); ++length) {
-    const Bytes bytes = testing::with_shorter_section(whole, TypeParam::kind, length);
-    ASSERT_EQ(this->error_of(bytes, this->taught(3, 1)).code, ErrorCode::snapshot_forged) << length;
+    const Bytes bytes = testing::with_shorter_section(whole, SectionKind::next_tokens, length);
+    if (length != counts) {
+      ASSERT_EQ(error_of(bytes, taught(3, 1)).code, ErrorCode::snapshot_forged) << length;
+      continue;
+    }
+    NextTokens again = empty(3);
+    ASSERT_TRUE(load(bytes, again));
+    EXPECT_TRUE(testing::same_counts(table, again));
+    EXPECT_TRUE(testing::same_rankings(empty(3), again));
   }
 }
 
-TYPED_TEST(TableSnapshot, WithAnyDamageAndRightChecksumsIsReadOrRefused) {
-  const Bytes wholes[] = {this->snapshot_of(this->taught(1)), this->snapshot_of(this->taught(4)),
-                          this->snapshot_of(this->taught(3, 1))};
+TEST_P(TableSnapshot, WithAnyDamageAndRightChecksumsIsReadOrRefused) {
+  const Bytes wholes[] = {snapshot_of(taught(1)), snapshot_of(taught(4)), snapshot_of(taught(3, 1))};
   testing::SnapshotCoverage coverage;
   ASSERT_EQ(testing::read_damaged_snapshots(wholes, coverage), "");
-  EXPECT_GT(coverage.*TypeParam::loaded, 1000U);
+  EXPECT_GT(GetParam() ? coverage.rankings : coverage.next_tokens, 1000U);
   EXPECT_GT(coverage.forged_contents, 500U);
 }
 
 /// The checksums protect a file; these are the contents themselves. Whatever bits are wrong, a table that loads them
 /// has only tokens of the vocabulary, and can be used further.
-TYPED_TEST(TableSnapshot, WithWrongContentsCanBeUsed) {
+TEST_P(TableSnapshot, WithWrongContentsCanBeUsed) {
   Random random(7);
   std::size_t loaded = 0;
   for (int i = 0; i < 2000; ++i) {
-    Bytes bytes = this->snapshot_of(this->taught(2));
+    Bytes bytes = snapshot_of(taught(2));
     const std::size_t contents = snapshot_bytes({0}) + detail::table_header_bytes;
     for (std::size_t changes = 1 + random.below(3); changes > 0; --changes)
       bytes[contents + random.below(bytes.size() - contents)] ^= static_cast<std::byte>(1U << random.below(8));
     testing::repair(bytes);
-    auto table = this->taught(2, 3);
-    if (!this->load(bytes, table)) continue;
+    NextTokens table = taught(2, 3);
+    if (!load(bytes, table)) continue;
     ++loaded;
-    ASSERT_EQ(TypeParam::use(table, random), "");
+    ASSERT_EQ(testing::check_counts(table), "");
+    ASSERT_EQ(testing::check_rankings(table, 1000), "");
+    for (Token last = 0; last < 50; ++last) {
+      const NextTokens::CountedTokens next = table.after(last).counts();
+      ASSERT_EQ(testing::check_next(next), "");
+      for (const NextTokens::CountedToken& token : next.listed()) ASSERT_LT(token.token, 1000);
+      table.add(std::vector<Token>{last, last + 1, last + 2});
+    }
+    const Ranking ranking = testing::random_ranking(random, 50);
+    table.add(std::vector<NextTokens::RankedRow>{{3, 4, ranking}});
+    ASSERT_EQ(table.after(3, 4).ranking(), GetParam() ? ranking : Ranking());
+    ASSERT_EQ(testing::check_counts(table), "");
   }
   EXPECT_GT(loaded, 200U);
 }
 
+// With rankings, and without them
+
+TEST(TableSnapshots, OfCountsAloneAreLoadedByATableWithRankings) {
+  const NextTokens saved = taught(false, 20, 30);
+  NextTokens table = taught(true, 20, 10);
+  NextTokens merged = taught(false, 20, 10);
+  const NextTokens before = table.copy().value();
+  ASSERT_TRUE(merged.merge(saved));
+  ASSERT_TRUE(load(snapshot_of(saved), table));
+  EXPECT_TRUE(testing::same_counts(table, merged));
+  EXPECT_TRUE(testing::same_rankings(table, before)) << "it keeps its own";
+}
+
+TEST(TableSnapshots, WithRankingsAreLoadedByATableOfCountsAlone) {
+  const NextTokens saved = taught(true, 20, 30);
+  NextTokens table = taught(false, 20, 10);
+  NextTokens merged = table.copy().value();
+  ASSERT_TRUE(merged.merge(saved));
+  ASSERT_TRUE(load(snapshot_of(saved), table));
+  EXPECT_TRUE(same_tables(table, merged));
+  EXPECT_EQ(table.memory_bytes(), merged.memory_bytes());
+}
+
+/// A version that knows no rankings in this section has written the same bytes.
+TEST(TableSnapshots, BeginWithTheSectionOfCountsAlone) {
+  const Bytes counts = snapshot_of(taught(false, 20));
+  const Bytes both = snapshot_of(taught(true, 20));
+  const std::size_t contents = snapshot_bytes({0});
+  ASSERT_GT(both.size(), counts.size());
+  EXPECT_EQ(testing::with_shorter_section(both, SectionKind::next_tokens, counts.size() - contents), counts);
+}
+
+/// Earlier versions wrote rankings alone, as a section of kind 5.
+TEST(TableSnapshots, OfRankingsAloneAreLeftOut) {
+  EXPECT_EQ(static_cast<std::uint32_t>(SectionKind::next_tokens), 4U);
+  constexpr auto rankings_alone = SectionKind{5};
+  const NextTokens saved = taught(true, 2);
+  const auto snapshot = [&](bool with_table) {
+    const Contents line = {1, 9, 9, 3, 0, 0, 0};  // one rank, the tag, the token
+    const std::size_t bytes_of_rankings = detail::table_header_bytes + 2 * line.size();
+    Bytes bytes(with_table ? snapshot_bytes({bytes_of_rankings, next_token_bytes(saved)})
+                           : snapshot_bytes({bytes_of_rankings}));
+    SnapshotWriter writer(bytes, some_tokenizer);
+    writer.begin_section(rankings_alone);
+    writer.put(std::uint64_t{2});
+    writer.put(detail::key_check(some_table_key));
+    for (const std::size_t i : {0U, 1U})
+      for (const std::uint8_t byte : line) writer.put(static_cast<std::uint8_t>(byte + i));
+    if (with_table) write_next_tokens(writer, saved);
+    EXPECT_TRUE(writer.finish());
+    return bytes;
+  };
+  for (const bool rankings : {false, true}) {
+    EXPECT_EQ(error_of(snapshot(false), taught(rankings, 2, 3)).code, ErrorCode::no_such_section);
+    NextTokens table = empty(rankings, 2);
+    ASSERT_TRUE(load(snapshot(true), table));
+    EXPECT_TRUE(testing::same_counts(table, saved));
+    EXPECT_EQ(testing::same_rankings(table, saved), rankings);
+  }
+}
+
+// Bytes
+
 /// A snapshot of a section with the header of a table of `lines` lines, any contents and correct checksums.
-Bytes forged(SectionKind kind, std::uint64_t lines, const std::vector<std::uint8_t>& contents) {
+Bytes forged(std::uint64_t lines, const Contents& contents) {
   Bytes bytes(snapshot_bytes({detail::table_header_bytes + contents.size()}));
   SnapshotWriter writer(bytes, some_tokenizer);
-  writer.begin_section(kind);
+  writer.begin_section(SectionKind::next_tokens);
   writer.put(lines);
   writer.put(detail::key_check(some_table_key));
   for (const std::uint8_t byte : contents) writer.put(byte);
@@ -189,64 +236,51 @@ Bytes forged(SectionKind kind, std::uint64_t lines, const std::vector<std::uint8
   return bytes;
 }
 
-/// Checks that a snapshot of a table with key 5 has one line, and these bytes after the tag of the context {1}.
-void expect_line(const Bytes& bytes, const std::vector<std::uint8_t>& before, const std::vector<std::uint8_t>& after) {
-  const auto tag = static_cast<std::uint16_t>(detail::token_hash(5, 1));
+TEST(TableSnapshots, HaveTheBytesOfTheFormat) {
+  NextTokens table = NextTokens::make({.max_bytes = 128, .key = 5, .rankings = true}).value();
+  table.add(std::vector<Token>{1, 0x010203});
+  table.add(std::vector<Token>{1, 0x010203});
+  Ranking ranking;
+  ranking.tokens[1] = 0x010203;
+  ranking.tokens[7] = 4;
+  table.add(std::vector<NextTokens::RankedRow>{{Ranking::none, 1, ranking}});
+  const Bytes bytes = snapshot_of(table);
+
   const auto check = static_cast<std::uint32_t>((detail::spread(5) ^ 5) >> 32);
+  const auto tag = static_cast<std::uint16_t>(detail::token_hash(5, 1));
   const auto byte = [](std::uint64_t number, int i) { return static_cast<std::uint8_t>(number >> (8 * i)); };
-  std::vector<std::uint8_t> contents = {1, 0, 0, 0, 0, 0, 0, 0};
+  Contents contents = {1, 0, 0, 0, 0, 0, 0, 0};  // lines
   for (int i = 0; i < 4; ++i) contents.push_back(byte(check, i));
-  contents.insert(contents.end(), before.begin(), before.end());
-  for (int i = 0; i < 2; ++i) contents.push_back(byte(tag, i));
-  contents.insert(contents.end(), after.begin(), after.end());
+  contents.insert(contents.end(), {1, 3, 2, 1, 0, 2, 0, byte(tag, 0), byte(tag, 1)});  // words, token, count, tag
+  contents.insert(contents.end(), {0x82, byte(tag, 0), byte(tag, 1)});                 // ranks, tag
+  contents.insert(contents.end(), {3, 2, 1, 0, 4, 0, 0, 0});                           // tokens
   ASSERT_EQ(bytes.size(), snapshot_bytes({contents.size()}));
   for (std::size_t i = 0; i < contents.size(); ++i)
     EXPECT_EQ(std::to_integer<int>(bytes[snapshot_bytes({0}) + i]), contents[i]) << i;
 }
 
-struct NextTokenSnapshot : TableSnapshot<Counts> {
-  using Word = detail::NextTokenWord;
-  using Line = std::vector<std::uint64_t>;
+using Word = detail::NextTokenWord;
+using WordBits = std::vector<std::uint64_t>;
 
-  static std::uint64_t word(std::uint16_t tag, Token token, std::uint32_t count) {
-    return Word(tag, token, count).bits();
+std::uint64_t word(std::uint16_t tag, Token token, std::uint32_t count) { return Word(tag, token, count).bits(); }
+std::uint64_t rest(std::uint16_t tag, std::uint32_t count) { return Word::unlisted(tag, count).bits(); }
+Bytes with_counts(const std::vector<WordBits>& lines, std::size_t surplus = 0) {
+  Contents contents;
+  for (const WordBits& line : lines) {
+    contents.push_back(static_cast<std::uint8_t>(line.size()));
+    for (const std::uint64_t bits : line)
+      for (int i = 0; i < 8; ++i) contents.push_back(static_cast<std::uint8_t>(bits >> (8 * i)));
   }
-  static std::uint64_t rest(std::uint16_t tag, std::uint32_t count) { return Word::unlisted(tag, count).bits(); }
-  static Bytes with_lines(const std::vector<Line>& lines, std::size_t surplus = 0) {
-    std::vector<std::uint8_t> contents;
-    for (const Line& line : lines) {
-      contents.push_back(static_cast<std::uint8_t>(line.size()));
-      for (const std::uint64_t bits : line)
-        for (int i = 0; i < 8; ++i) contents.push_back(static_cast<std::uint8_t>(bits >> (8 * i)));
-    }
-    contents.resize(contents.size() + surplus);
-    return forged(SectionKind::next_tokens, lines.size(), contents);
-  }
-};
-struct RankedRowSnapshot : TableSnapshot<Rows> {};
-
-TEST_F(NextTokenSnapshot, HasTheBytesOfTheFormat) {
-  NextTokenCounts table = NextTokenCounts::make({.max_bytes = 64, .key = 5}).value();
-  table.add(1, 0x010203);
-  table.add(1, 0x010203);
-  expect_line(snapshot_of(table), {1, 3, 2, 1, 0, 2, 0}, {});  // words, token, count, tag
+  contents.resize(contents.size() + surplus);
+  return forged(lines.size(), contents);
 }
 
-TEST_F(RankedRowSnapshot, HasTheBytesOfTheFormat) {
-  RankedRows table = RankedRows::make({.max_bytes = 64, .key = 5}).value();
-  Ranking ranking;
-  ranking.tokens[1] = 0x010203;
-  ranking.tokens[7] = 4;
-  table.add(std::vector<RankedRows::Row>{{Ranking::none, 1, ranking}});
-  expect_line(snapshot_of(table), {0x82}, {3, 2, 1, 0, 4, 0, 0, 0});  // ranks, tag, tokens
-}
-
-TEST_F(NextTokenSnapshot, ForgedContentsAreRefused) {
-  const Line good = {rest(9, 40), word(9, 3, 7), word(9, 2, 7), word(8, 3, 65'535)};
-  NextTokenCounts table = empty(2);
-  ASSERT_TRUE(load(with_lines({good, {}}), table));
-  const auto refused = [&](const Line& line) {
-    const Error error = error_of(with_lines({{}, line}), table.copy().value());
+TEST_P(TableSnapshot, WithForgedCountsIsRefused) {
+  const WordBits good = {rest(9, 40), word(9, 3, 7), word(9, 2, 7), word(8, 3, 65'535)};
+  NextTokens table = empty(2);
+  ASSERT_TRUE(load(with_counts({good, {}}), table));
+  const auto refused = [&](const WordBits& line) {
+    const Error error = error_of(with_counts({{}, line}), table.copy().value());
     EXPECT_EQ(error.value, detail::table_header_bytes + 1) << "the offset of the line";
     EXPECT_EQ(error.limit, 4U);
     return error.code == ErrorCode::snapshot_forged;
@@ -260,40 +294,60 @@ TEST_F(NextTokenSnapshot, ForgedContentsAreRefused) {
   EXPECT_TRUE(refused({rest(9, 2), word(8, 3, 1)})) << "a rest without tokens";
   EXPECT_TRUE(refused({std::uint64_t{9} << 48 | std::uint64_t{1} << 32 | 0x7fffffff})) << "not a token";
   EXPECT_TRUE(refused({std::uint64_t{9} << 48 | std::uint64_t{1} << 32 | 0x80000001})) << "a negative token";
-  Line nine;
+  WordBits nine;
   for (Token token = 9; token > 0; --token) nine.push_back(word(9, token, 1));
   EXPECT_TRUE(refused(nine)) << "too many words";
-  EXPECT_EQ(error_of(with_lines({good, {}}, 1), empty(2)).code, ErrorCode::snapshot_forged)
+  EXPECT_EQ(error_of(with_counts({good, {}}, 1), empty(2)).code, ErrorCode::snapshot_forged)
+      << "one line of rankings, which should be two or none";
+  EXPECT_EQ(error_of(with_counts({good, {}}, 3), empty(2)).code, ErrorCode::snapshot_forged)
       << "bytes after the last line";
-  EXPECT_EQ(error_of(with_lines({good, {word(9, 1000, 1)}}), empty(2)).code, ErrorCode::token_out_of_range);
+  EXPECT_EQ(error_of(with_counts({good, {word(9, 1000, 1)}}), empty(2)).code, ErrorCode::token_out_of_range);
 }
 
-TEST_F(RankedRowSnapshot, ForgedContentsAreRefused) {
-  const auto refused_at = [&](std::uint64_t lines, const std::vector<std::uint8_t>& contents) {
-    const Error error = error_of(forged(SectionKind::ranked_rows, lines, contents), empty(2));
+TEST_P(TableSnapshot, WithFewerBytesThanLinesIsForged) {
+  for (const std::uint64_t lines : {std::uint64_t{2}, ~std::uint64_t{0}})
+    for (const Contents& contents : {Contents{}, {0}}) {
+      const Error error = error_of(forged(lines, contents), taught(2));
+      EXPECT_EQ(error.code, ErrorCode::snapshot_forged);
+      EXPECT_EQ(error.value, 0U);
+    }
+  EXPECT_EQ(error_of(forged(~std::uint64_t{0}, {0, 0}), taught(2)).value, 0U);
+}
+
+/// Returns a snapshot of a table with two lines, without counts, and with these bytes for the rankings.
+Bytes with_rankings(const Contents& contents) {
+  Contents all = {0, 0};
+  all.insert(all.end(), contents.begin(), contents.end());
+  return forged(2, all);
+}
+
+TEST_P(TableSnapshot, WithForgedRankingsIsRefused) {
+  const auto refused_at = [&](const Contents& contents) {
+    const Error error = error_of(with_rankings(contents), taught(2));
     EXPECT_EQ(error.code, ErrorCode::snapshot_forged);
-    EXPECT_EQ(error.limit, 5U);
-    return error.value;
+    EXPECT_EQ(error.limit, 4U);
+    return error.value - detail::table_header_bytes - 2;
   };
-  const std::size_t first_line = detail::table_header_bytes;
-  EXPECT_EQ(refused_at(2, {}), 0U) << "lines have at least one byte";
-  EXPECT_EQ(refused_at(2, {0}), 0U);
-  EXPECT_EQ(refused_at(~std::uint64_t{0}, {0, 0}), 0U);
-  EXPECT_EQ(refused_at(2, {0, 0, 0}), first_line + 2) << "bytes after the last line";
-  EXPECT_EQ(refused_at(2, {0, 1}), first_line + 1) << "no tag";
-  EXPECT_EQ(refused_at(2, {0, 1, 9}), first_line + 1) << "half a tag";
-  EXPECT_EQ(refused_at(2, {0, 1, 9, 9}), first_line + 1) << "no token";
-  EXPECT_EQ(refused_at(2, {0, 3, 9, 9, 1, 0, 0, 0, 1, 0, 0}), first_line + 1) << "a short token";
-  EXPECT_EQ(refused_at(2, {0, 1, 9, 9, 1, 0, 0, 0x80}), first_line + 1) << "a negative token";
-  EXPECT_EQ(refused_at(2, {0, 1, 9, 9, 255, 255, 255, 255}), first_line + 1) << "the token -1";
+  EXPECT_EQ(refused_at({0}), 1U) << "one line";
+  EXPECT_EQ(refused_at({0, 0, 0}), 2U) << "bytes after the last line";
+  EXPECT_EQ(refused_at({0, 1}), 1U) << "no tag";
+  EXPECT_EQ(refused_at({0, 1, 9}), 1U) << "half a tag";
+  EXPECT_EQ(refused_at({0, 1, 9, 9}), 1U) << "no token";
+  EXPECT_EQ(refused_at({0, 3, 9, 9, 1, 0, 0, 0, 1, 0, 0}), 1U) << "a short token";
+  EXPECT_EQ(refused_at({0, 1, 9, 9, 1, 0, 0, 0x80}), 1U) << "a negative token";
+  EXPECT_EQ(refused_at({0, 1, 9, 9, 255, 255, 255, 255}), 1U) << "the token -1";
+  EXPECT_EQ(refused_at({0, 1, 9, 9, 255, 255, 255, 0x7f}), 1U) << "the largest number is no token of any table";
 }
 
-TEST_F(RankedRowSnapshot, MayHaveTheLargestTokenOfTheVocabularyAndNoneBeyond) {
-  RankedRows table = empty(2);
-  EXPECT_EQ(error_of(forged(SectionKind::ranked_rows, 2, {0, 1, 9, 9, 0xe8, 3, 0, 0}), empty(2)).code,
-            ErrorCode::token_out_of_range);
-  ASSERT_TRUE(load(forged(SectionKind::ranked_rows, 2, {0, 1, 9, 9, 0xe7, 3, 0, 0}), table));
-  EXPECT_EQ(table.line(1), (RankedRows::Line{0x0909, Ranking(std::vector<Token>{999})}));
+TEST_P(TableSnapshot, MayRankTheLargestTokenOfTheVocabularyAndNoneBeyond) {
+  const Error error = error_of(with_rankings({0, 1, 9, 9, 0xe8, 3, 0, 0}), taught(2));
+  EXPECT_EQ(error.code, ErrorCode::token_out_of_range);
+  EXPECT_EQ(error.value, 1000U);
+  EXPECT_EQ(error.limit, 1000U);
+  NextTokens table = empty(2);
+  ASSERT_TRUE(load(with_rankings({0, 1, 9, 9, 0xe7, 3, 0, 0}), table));
+  const testing::RankedLine loaded = {0x0909, Ranking(std::vector<Token>{999})};
+  EXPECT_EQ(testing::ranking_in(table, 1), GetParam() ? loaded : testing::RankedLine());
 }
 
 }  // namespace

@@ -17,8 +17,7 @@ TenantOptions small() {
   TenantOptions options;
   options.tenants = 2;
   options.history.max_bytes = 2'000;
-  options.next_tokens = NextTokenOptions{.max_bytes = 1'000};
-  options.ranked_rows = RankedRowsOptions{.max_bytes = 1'000};
+  options.next_tokens = NextTokenOptions{.max_bytes = 2'000, .rankings = true};
   return options;
 }
 
@@ -27,7 +26,7 @@ TEST(TenantAllocations, NoneToFindToUseAndToClose) {
   ASSERT_TRUE(all);
   ASSERT_TRUE(all->open(1, 11));
   const std::vector<Token> tokens(500, 3);
-  const std::vector<RankedRows::Row> rows = {{.last = 1, .ranking = Ranking(tokens)}};
+  const std::vector<NextTokens::RankedRow> rows = {{.last = 1, .ranking = Ranking(tokens)}};
   std::size_t allocations = 1;
   {
     const AllocationWatch watch;
@@ -36,7 +35,7 @@ TEST(TenantAllocations, NoneToFindToUseAndToClose) {
     tenant->history.append(tokens, Origin::output);
     tenant->history.end_sequence();
     tenant->next_tokens.add(tokens);
-    tenant->ranked_rows.add(rows);
+    tenant->next_tokens.add(rows);
     static_cast<void>(all->memory_bytes());
     all->close(1);
     allocations = watch.allocations();
@@ -68,7 +67,7 @@ TEST(TenantAllocations, AnErrorWhereOneFailsAndNobodyElseIsTouched) {
     ASSERT_EQ(all->find(2), nullptr);
     ASSERT_EQ(all->find(1), one);
   }
-  EXPECT_GE(failed, 4U) << "tokens, what is known of them, an index, and two tables";
+  EXPECT_GE(failed, 4U) << "tokens, what is known of them, an index, and a table";
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -62,69 +61,56 @@ TEST(TenantHistories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
   }
 }
 
-/// Expects that each tenant has a table of its own, if the options say so. knows() tells whether a table has what
-/// teach() adds.
-template <class Table, class Options, class Teach, class Knows>
-void expect_a_table_for_each(Table TenantHistories::Tenant::*table, std::optional<Options> TenantOptions::*option,
-                             std::uint64_t (*key_of)(std::uint64_t), Teach teach, Knows knows) {
-  TenantHistories without = make(1);
-  EXPECT_EQ(((**without.open(1, 11)).*table).memory_bytes(), 0U);
-
-  TenantOptions options;
-  options.tenants = 2;
-  options.history.max_bytes = 2'000;
-  options.*option = Options{.max_bytes = 1'000, .key = 99, .vocabulary = 50};
-  auto all = TenantHistories::make(options);
-  ASSERT_TRUE(all);
-  const std::size_t places = all->memory_bytes();
-  TenantHistories::Tenant& one = **all->open(1, 11);
-  TenantHistories::Tenant& two = **all->open(2, 22);
-  EXPECT_EQ((one.*table).options().vocabulary, 50U);
-  EXPECT_EQ((one.*table).options().key, key_of(11));
-  EXPECT_EQ((two.*table).options().key, key_of(22));
-  EXPECT_EQ(one.next_tokens.memory_bytes() + one.ranked_rows.memory_bytes(), 960U) << "the other table is not there";
-  EXPECT_EQ(all->memory_bytes(), places + 2 * (one.history.memory_bytes() + 960));
-  teach(one.*table);
-  EXPECT_TRUE(knows(one.*table));
-  EXPECT_FALSE(knows(two.*table));
-  all->close(1);
-  TenantHistories::Tenant& three = **all->open(3, 11);
-  ASSERT_EQ(&three, &one) << "the same place";
-  EXPECT_FALSE(knows(three.*table));
-}
-
 TEST(TenantHistories, HaveATableOfNextTokensIfTheOptionsSaySo) {
-  expect_a_table_for_each(
-      &TenantHistories::Tenant::next_tokens, &TenantOptions::next_tokens, next_token_key,
-      [](NextTokenCounts& table) { table.add(1, 2); },
-      [](const NextTokenCounts& table) { return table.next(1).total() == 1; });
-}
+  TenantHistories without = make(1);
+  EXPECT_EQ((*without.open(1, 11))->next_tokens.memory_bytes(), 0U);
 
-TEST(TenantHistories, HaveATableOfRankedRowsIfTheOptionsSaySo) {
-  const std::vector<RankedRows::Row> rows = {{.last = 1, .ranking = Ranking(Tokens{2, 3})}};
-  expect_a_table_for_each(
-      &TenantHistories::Tenant::ranked_rows, &TenantOptions::ranked_rows, ranked_row_key,
-      [&](RankedRows& table) { table.add(rows); },
-      [&](const RankedRows& table) { return table.after(1) == rows[0].ranking; });
-}
-
-TEST(TenantHistories, HaveDifferentKeysForEverything) {
-  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{11}, std::uint64_t{1} << 63}) {
-    EXPECT_NE(next_token_key(key), key);
-    EXPECT_NE(ranked_row_key(key), key);
-    EXPECT_NE(ranked_row_key(key), next_token_key(key));
+  for (const bool rankings : {false, true}) {
+    const std::size_t bytes = rankings ? 896 : 960;
+    TenantOptions options;
+    options.tenants = 2;
+    options.history.max_bytes = 2'000;
+    options.next_tokens = NextTokenOptions{.max_bytes = 1'000, .key = 99, .vocabulary = 50, .rankings = rankings};
+    auto all = TenantHistories::make(options);
+    ASSERT_TRUE(all);
+    const std::size_t places = all->memory_bytes();
+    TenantHistories::Tenant& one = **all->open(1, 11);
+    TenantHistories::Tenant& two = **all->open(2, 22);
+    EXPECT_EQ(one.next_tokens.options().vocabulary, 50U);
+    EXPECT_EQ(one.next_tokens.options().rankings, rankings);
+    EXPECT_EQ(one.next_tokens.options().key, next_token_key(11));
+    EXPECT_EQ(two.next_tokens.options().key, next_token_key(22));
+    EXPECT_EQ(one.next_tokens.memory_bytes(), bytes);
+    EXPECT_EQ(all->memory_bytes(), places + 2 * (one.history.memory_bytes() + bytes));
+    one.next_tokens.add(Tokens{1, 2});
+    one.next_tokens.add(std::array{NextTokens::RankedRow{.last = 1, .ranking = Ranking(Tokens{2, 3})}});
+    const auto expect_known = [](const TenantHistories::Tenant& tenant, bool counts, bool ranking) {
+      EXPECT_EQ(tenant.next_tokens.after(1).counts().total() == 1, counts);
+      EXPECT_EQ(tenant.next_tokens.after(1).ranking() == Ranking(Tokens{2, 3}), ranking);
+    };
+    expect_known(one, true, rankings);
+    expect_known(two, false, false);
+    all->close(1);
+    TenantHistories::Tenant& three = **all->open(3, 11);
+    ASSERT_EQ(&three, &one) << "the same place";
+    expect_known(three, false, false);
   }
+}
+
+TEST(TenantHistories, HaveDifferentKeysForTheirHistoryAndTheirTable) {
+  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{11}, std::uint64_t{1} << 63})
+    EXPECT_NE(next_token_key(key), key);
 }
 
 TEST(TenantHistories, RefuseBytesWithoutRoomWhenATenantIsOpened) {
   TenantOptions counts;
   counts.history.max_bytes = 2'000;
-  TenantOptions rows = counts;
+  TenantOptions rankings = counts;
   counts.next_tokens = NextTokenOptions{.max_bytes = 63};
-  rows.ranked_rows = RankedRowsOptions{.max_bytes = 63};
+  rankings.next_tokens = NextTokenOptions{.max_bytes = 127, .rankings = true};
   TenantOptions history;
   history.history.max_bytes = 100;
-  for (const TenantOptions& options : {counts, rows, history}) {
+  for (const TenantOptions& options : {counts, rankings, history}) {
     auto all = TenantHistories::make(options);
     ASSERT_TRUE(all);
     EXPECT_EQ(all->open(1, 0).error().code, ErrorCode::size_out_of_range);

@@ -59,7 +59,6 @@ NgramDrafter<> strategy_of(TenantHistories::Tenant& tenant) {
   NgramOptions options;
   options.stores = {tenant.history};
   options.next_tokens = &tenant.next_tokens;
-  options.ranked_rows = &tenant.ranked_rows;
   options.prior = tenant.calibration;
   options.top_k = 2;
   return NgramDrafter<>(options);
@@ -67,7 +66,7 @@ NgramDrafter<> strategy_of(TenantHistories::Tenant& tenant) {
 void hand_on(TokenSpan context, const NgramDrafter<>& drafter, TenantHistories::Tenant& tenant) {
   tenant.history.append(context, Origin::output);
   tenant.next_tokens.add(context);
-  tenant.ranked_rows.add(drafter.rows());
+  tenant.next_tokens.add(drafter.rows());
   tenant.calibration = drafter.calibration();
 }
 
@@ -79,8 +78,7 @@ bool drafts_as_if_alone(std::uint64_t seed, bool common_history) {
   const RandomTarget target(choices);
   const RandomTarget other_target(choices);
   const TenantOptions settings{.history = {.max_bytes = 1 << 14},
-                               .next_tokens = NextTokenOptions{.max_bytes = 1 << 12},
-                               .ranked_rows = RankedRowsOptions{.max_bytes = 1 << 12}};
+                               .next_tokens = NextTokenOptions{.max_bytes = 1 << 13, .rankings = true}};
   auto tenants = TenantHistories::make(settings).value();
   auto tenants_alone = TenantHistories::make(settings).value();
   auto& tenant = *tenants.open(1, 5).value();

@@ -16,6 +16,7 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/tenants.hpp"
+#include "support/next_tokens.hpp"
 #include "support/property_cases.hpp"
 #include "support/snapshots.hpp"
 
@@ -32,7 +33,7 @@ enum class Neighbour : std::uint8_t {
   in_the_next_tokens,
   in_the_calibration,
   in_the_loss_budget,
-  in_the_ranked_rows
+  in_the_rankings
 };
 
 /// How often each event has happened.
@@ -59,8 +60,8 @@ class Life {
     options.tenants = 3;
     options.history.max_bytes = HistoryStore::bytes_for(32 * (1 + random_.below(5)));
     options.history.prompts = random_.chance(80);
-    options.next_tokens = NextTokenOptions{.max_bytes = NextTokenCounts::line_bytes * (1 + random_.below(8))};
-    options.ranked_rows = RankedRowsOptions{.max_bytes = RankedRows::line_bytes * (1 + random_.below(40))};
+    const std::size_t lines = 1 + random_.below(random_.chance(80) ? 8 : 40);
+    options.next_tokens = NextTokenOptions{.max_bytes = 2 * NextTokens::line_bytes * lines, .rankings = true};
     vocabulary_ = 2 + random_.below(12);
     tenants_ = std::move(*TenantHistories::make(options));
     if (neighbour_ != Neighbour::absent) other_ = *tenants_.open(other_id, 5);
@@ -84,7 +85,6 @@ class Life {
       if (random_.chance(20)) tenant_->history.remove(random_.below(3));
       if (random_.chance(3)) tenant_->history.clear();
       if (random_.chance(3)) tenant_->next_tokens.clear();
-      if (random_.chance(3)) tenant_->ranked_rows.clear();
       decode(text);
       look_inside(text);
       last_ = text;
@@ -127,8 +127,7 @@ class Life {
     NgramOptions options;
     options.stores = {tenant_->history};
     options.next_tokens = &tenant_->next_tokens;
-    options.ranked_rows = &tenant_->ranked_rows;
-    options.row_bytes = 40 * sizeof(RankedRows::Row);
+    options.row_bytes = 40 * sizeof(NextTokens::RankedRow);
     options.prior = tenant_->calibration;
     NgramDrafter<> drafter(options);
     const std::size_t prompt = 1 + random_.below(std::min<std::size_t>(text.size(), 12));
@@ -152,7 +151,7 @@ class Life {
     tenant_->history.end_sequence();
     tenant_->next_tokens.add(text);
     if (pressure_ != nullptr) pressure_->rows_replaced += rows_to_replace(drafter.rows());
-    tenant_->ranked_rows.add(drafter.rows());
+    tenant_->next_tokens.add(drafter.rows());
     tenant_->calibration = drafter.calibration();
   }
 
@@ -220,19 +219,20 @@ class Life {
          {counts.stored, counts.duplicates, counts.refused, counts.evicted, counts.second_chances, counts.removed})
       note(count);
     note_size(memory.memory_bytes());
-    look_inside_table(text);
-    look_inside_rows(text);
+    look_inside_counts(text);
+    look_inside_rankings(text);
   }
 
-  /// The same for the table of next-token counts.
-  void look_inside_table(const Tokens& text) {
-    const NextTokenCounts& table = tenant_->next_tokens;
+  /// The same for the counts of next tokens.
+  void look_inside_counts(const Tokens& text) {
+    const NextTokens& table = tenant_->next_tokens;
     for (std::size_t line = 0; line < table.lines(); ++line)
-      for (const reprise::detail::NextTokenWord word : table.words(line)) note(word.bits());
+      for (const reprise::detail::NextTokenWord word : counts_in(table, line)) note(word.bits());
     for (std::size_t i = 1; i < text.size(); i += 3)
-      for (const NextTokenCounts::NextTokens& next : {table.next(text[i]), table.next(text[i - 1], text[i])}) {
+      for (const NextTokens::Context& context : {table.after(text[i]), table.after(text[i - 1], text[i])}) {
+        const NextTokens::CountedTokens next = context.counts();
         note(next.total());
-        for (const NextTokenCounts::NextToken& token : next.listed()) {
+        for (const NextTokens::CountedToken& token : next.listed()) {
           note(token.token);
           note(token.count);
         }
@@ -276,8 +276,8 @@ class Life {
       tenant_->next_tokens.add(text);
       return;
     }
-    if (neighbour_ == Neighbour::in_the_ranked_rows) {
-      tenant_->ranked_rows.add(rows_of(text));
+    if (neighbour_ == Neighbour::in_the_rankings) {
+      tenant_->next_tokens.add(rows_of(text));
       return;
     }
     if (neighbour_ == Neighbour::in_the_calibration) {
@@ -295,7 +295,7 @@ class Life {
       for (std::size_t i = random.below(40); i > 0; --i) said.push_back(static_cast<Token>(random.below(15)));
       memory.append(said, random.chance(50) ? Origin::output : Origin::prompt);
       other_->next_tokens.add(said);
-      other_->ranked_rows.add(rows_of(said));
+      other_->next_tokens.add(rows_of(said));
       std::array<HistoryStore::HistoryMatch, HistoryStore::most_matches> found;
       if (memory.find(text, found) > 0) memory.touch(found[0].next);
     }
@@ -307,7 +307,7 @@ class Life {
       third->history.begin_sequence(1);
       third->history.append(text, Origin::output);
       third->next_tokens.add(text);
-      third->ranked_rows.add(rows_of(text));
+      third->next_tokens.add(rows_of(text));
     }
     other_->calibration.all = static_cast<std::int32_t>(random.below(1000));
   }
@@ -340,8 +340,8 @@ class Life {
     return top_k;
   }
   /// The rows that a drafter would be shown with this text.
-  static std::vector<RankedRows::Row> rows_of(const Tokens& text) {
-    std::vector<RankedRows::Row> rows;
+  static std::vector<NextTokens::RankedRow> rows_of(const Tokens& text) {
+    std::vector<NextTokens::RankedRow> rows;
     for (std::size_t i = 0; i < text.size(); ++i) {
       const Ranking ranking = ranking_after(text[i], i * i);
       rows.push_back({.last = text[i], .ranking = ranking});
@@ -350,33 +350,32 @@ class Life {
     return rows;
   }
   /// The rows of the tenant that add() would replace with different ones.
-  [[nodiscard]] std::uint64_t rows_to_replace(std::span<const RankedRows::Row> rows) const {
-    RankedRows changed = tenant_->ranked_rows.copy().value();
+  [[nodiscard]] std::uint64_t rows_to_replace(std::span<const NextTokens::RankedRow> rows) const {
+    NextTokens changed = tenant_->next_tokens.copy().value();
     changed.add(rows);
     std::uint64_t count = 0;
     for (std::size_t line = 0; line < changed.lines(); ++line) {
-      const RankedRows::Line before = tenant_->ranked_rows.line(line);
-      count += !before.ranking.empty() && before != changed.line(line) ? 1U : 0U;
+      const RankedLine before = ranking_in(tenant_->next_tokens, line);
+      count += !before.ranking.empty() && before != ranking_in(changed, line) ? 1U : 0U;
     }
     return count;
   }
-  /// Records all of the table of ranked rows, and the answers to lookups.
-  void look_inside_rows(const Tokens& text) {
-    const RankedRows& table = tenant_->ranked_rows;
+  /// Records all rankings of the table, and the answers to lookups.
+  void look_inside_rankings(const Tokens& text) {
+    const NextTokens& table = tenant_->next_tokens;
     const auto note_ranking = [this](const Ranking& ranking) {
       for (const Token token : ranking.tokens) note(token);
       if (pressure_ != nullptr) pressure_->ranked += ranking.empty() ? 0U : 1U;
     };
     for (std::size_t line = 0; line < table.lines(); ++line) {
-      const RankedRows::Line row = table.line(line);
+      const RankedLine row = ranking_in(table, line);
       note(row.tag);
       for (const Token token : row.ranking.tokens) note(token);
     }
     for (std::size_t i = 1; i < text.size(); i += 3) {
-      note_ranking(table.after(text[i]));
-      note_ranking(table.after(text[i - 1], text[i]));
+      note_ranking(table.after(text[i]).ranking());
+      note_ranking(table.after(text[i - 1], text[i]).ranking());
     }
-    note_size(table.memory_bytes());
   }
 
   Random random_;
@@ -405,7 +404,7 @@ TEST(TenantIsolation, ANeighbourChangesNoByteOfWhatATenantIs) {
 
 TEST(TenantIsolation, ANeighbourInAnythingOfTheTenantWouldBeSeen) {
   for (const Neighbour leak : {Neighbour::in_the_memory, Neighbour::in_the_next_tokens, Neighbour::in_the_calibration,
-                               Neighbour::in_the_loss_budget, Neighbour::in_the_ranked_rows}) {
+                               Neighbour::in_the_loss_budget, Neighbour::in_the_rankings}) {
     int seen = 0;
     int drafted_otherwise = 0;
     for (std::uint64_t seed = 0; seed < 100; ++seed) {

@@ -175,7 +175,7 @@ TEST(Past, OfNgramIsAMemoryCountsAndACalibrationThatGoFromSessionToSession) {
   const Trace trace = agents(30);
   const auto expected = [&](const auto& control) {
     auto memory = HistoryStore::make();
-    auto next_tokens = NextTokenCounts::make();
+    auto next_tokens = NextTokens::make();
     CalibrationState learned;
     SequenceTag name = 0;
     return by_hand<NgramDrafter<>>(
@@ -350,7 +350,7 @@ TEST_F(PastTool, SaysWhatIsKeptAndItsBytes) {
   EXPECT_EQ(bytes({"--strategy", "vllm"}), 0);
   Past ranked;
   give_room(ranked, 200'000, 100'000);
-  EXPECT_NEAR(static_cast<double>(ranked.memory_bytes()), 395'000, 5000) << "next-token counts and ranked rows";
+  EXPECT_NEAR(static_cast<double>(ranked.memory_bytes()), 395'000, 5000) << "counts and rankings";
 }
 
 TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {

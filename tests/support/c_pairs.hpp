@@ -81,7 +81,7 @@ struct CHistoryPair {
     if (in.vocabulary != 0) options.vocabulary = in.vocabulary;
     store = *HistoryStore::make(options);
     if (in.next_token_bytes != 0)
-      counts = *NextTokenCounts::make(
+      counts = *NextTokens::make(
           {.max_bytes = in.next_token_bytes, .key = next_token_key(options.key), .vocabulary = options.vocabulary});
   }
   CHistoryPair(const CHistoryPair&) = delete;
@@ -127,7 +127,7 @@ struct CHistoryPair {
 
   reprise_history* handle = nullptr;
   HistoryStore store;
-  NextTokenCounts counts;
+  NextTokens counts;
   CalibrationState calibration;
 };
 

@@ -199,16 +199,8 @@ class NgramWorld {
       stores.push_back(&memories[i]);
       options.stores[wanted == 1 ? 0 : (i + wanted) % memories.size()] = memories[i];
     }
-    NextTokenCounts table;
-    if (choices_.chance(40)) {
-      table = table_of();
-      options.next_tokens = &table;
-    }
-    RankedRows carried;
-    if (choices_.chance(40)) {
-      carried = carried_rows(table.lines() == 0 ? nullptr : &table.options());
-      options.ranked_rows = &carried;
-    }
+    NextTokens table = table_of();
+    if (table.lines() != 0) options.next_tokens = &table;
     shows_rows_ = choices_.chance(50);
     if (choices_.chance(30)) options.top_k = choices_.below(choices_.chance(80) ? 9 : 100);
     // Small tables, in which rows replace each other.
@@ -254,8 +246,8 @@ class NgramWorld {
           const Origin origin = choices_.chance(70) ? Origin::output : Origin::prompt;
           sequence.observe(follows ? said_ : source_.next(piece()), origin);
           for (HistoryStore* store : stores) remember(*store, sequence.context());
-          if (count(table, sequence.context())) carried.clear();
-          if (options.ranked_rows != nullptr && choices_.chance(30)) carried.add(sequence.strategy().rows());
+          count(table, sequence.context());
+          if (table.options().rankings && choices_.chance(30)) table.add(sequence.strategy().rows());
           if (shows_rows_ && choices_.chance(10)) show_prompt_rows(sequence);
         }
       }
@@ -298,20 +290,45 @@ class NgramWorld {
     if (choices_.chance(50)) memory.append(source_.next(piece()), Origin::output);
     if (choices_.chance(5)) memory.remove(choices_.below(4));
   }
-  /// Returns a table of any size. Most of them have counted text of the same kind.
-  NextTokenCounts table_of() {
-    const std::size_t lines = choices_.chance(50) ? choices_.between(1, 20) : choices_.between(100, 4000);
-    NextTokenOptions options;
-    options.max_bytes = lines * NextTokenCounts::line_bytes;
-    options.key = choices_.below(8);
-    if (choices_.chance(10)) options.vocabulary = static_cast<std::uint32_t>(choices_.below(30));
-    NextTokenCounts table = *NextTokenCounts::make(options);
-    for (std::size_t texts = choices_.below(4); texts > 0; --texts) table.add(source_.next(choices_.below(300)));
+  /// Returns a table of any size, or without lines. It has counts, rankings or both of text of the same kind.
+  NextTokens table_of() {
+    const auto lines = [&] { return choices_.chance(50) ? choices_.between(1, 20) : choices_.between(100, 4000); };
+    NextTokenOptions options{.max_bytes = 0};
+    std::vector<std::vector<Token>> texts;
+    counts_ = choices_.chance(40);
+    if (counts_) {
+      options.max_bytes = lines() * NextTokens::line_bytes;
+      options.key = choices_.below(8);
+      if (choices_.chance(10)) options.vocabulary = static_cast<std::uint32_t>(choices_.below(30));
+      for (std::size_t left = choices_.below(4); left > 0; --left) texts.push_back(source_.next(choices_.below(300)));
+    }
+    options.rankings = choices_.chance(40);
+    if (options.rankings) {
+      const std::size_t max_bytes = lines() * NextTokens::line_bytes;
+      const std::uint64_t key = choices_.below(8);
+      if (!counts_) options.max_bytes = max_bytes;
+      if (!counts_) options.key = key;
+      options.max_bytes *= 2;
+    }
+    if (options.max_bytes == 0) return {};
+    NextTokens table = *NextTokens::make(options);
+    for (const std::vector<Token>& text : texts) table.add(text);
+    if (options.rankings) add_rows(table);
     return table;
   }
-  /// Counts a part of this sequence, or other text. Returns true if it has cleared the table at the end.
-  bool count(NextTokenCounts& table, TokenSpan context) {
-    if (table.lines() == 0 || choices_.chance(40)) return false;
+  /// Adds rankings of earlier sequences.
+  void add_rows(NextTokens& table) {
+    const std::vector<Token> said = source_.next(choices_.below(200));
+    for (std::size_t i = 2; i < said.size(); ++i) {
+      if (choices_.chance(30)) continue;
+      const Ranking ranking(random_ranking(choices_, TokenSpan(said).subspan(i - 2)));
+      table.add(std::array{NextTokens::RankedRow{Ranking::none, said[i - 1], ranking},
+                           NextTokens::RankedRow{said[i - 2], said[i - 1], ranking}});
+    }
+  }
+  /// Counts a part of this sequence, or other text, in a table with counts.
+  void count(NextTokens& table, TokenSpan context) {
+    if (!counts_ || choices_.chance(40)) return;
     const std::size_t begin = choices_.below(context.size() + 1);
     table.add(context.subspan(begin, choices_.below(context.size() - begin + 1)));
     if (choices_.chance(30)) table.add(context, choices_.below(context.size() + 1));
@@ -319,30 +336,9 @@ class NgramWorld {
     if (choices_.chance(5) && !context.empty())  // text that was never said
       for (std::size_t i = choices_.below(200); i > 0; --i) {
         const Token last = context[choices_.below(context.size())];
-        table.add(last, static_cast<Token>(choices_.below(50)));
+        table.add(std::array{last, static_cast<Token>(choices_.below(50))});
       }
-    const bool cleared = choices_.chance(2);
-    if (cleared) table.clear();
-    return cleared;
-  }
-  /// Returns a table with rows of earlier sequences. It has the key, the size and the vocabulary of the table of
-  /// counts; any size if there are no counts.
-  RankedRows carried_rows(const NextTokenOptions* counts) {
-    RankedRowsOptions options;
-    options.max_bytes = 64 * (choices_.chance(50) ? choices_.between(1, 20) : choices_.between(100, 4000));
-    options.key = choices_.below(8);
-    options.vocabulary = NextTokenOptions().vocabulary;
-    if (counts != nullptr) options = {counts->max_bytes, counts->key, counts->vocabulary};
-    RankedRows made = *RankedRows::make(options);
-    const std::vector<Token> said = source_.next(choices_.below(200));
-    for (std::size_t i = 2; i < said.size(); ++i) {
-      if (choices_.chance(30)) continue;
-      const Ranking ranking(random_ranking(choices_, TokenSpan(said).subspan(i - 2)));
-      const std::array<RankedRows::Row, 2> rows = {RankedRows::Row{Ranking::none, said[i - 1], ranking},
-                                                   RankedRows::Row{said[i - 2], said[i - 1], ranking}};
-      made.add(rows);
-    }
-    return made;
+    if (choices_.chance(2)) table.clear();
   }
   void show_prompt_rows(Sequence& sequence) {
     const std::vector<Token> said(sequence.context().begin(), sequence.context().end());
@@ -424,7 +420,7 @@ class NgramWorld {
   std::string learned(const Sequence& sequence) {
     const NgramDrafter<Index>& drafter = sequence.strategy();
     if (drafter.rows().size_bytes() > drafter.options().row_bytes) return "more rows than their memory";
-    for (const RankedRows::Row& row : drafter.rows())
+    for (const NextTokens::RankedRow& row : drafter.rows())
       for (const Token token : row.ranking.tokens)
         if (token < 0 && token != Ranking::none) return "a negative token was kept";
     note(drafter.top_k_wanted());
@@ -453,6 +449,7 @@ class NgramWorld {
   std::vector<DraftNode> last_;
   std::vector<Token> said_;  // committed by the last outcome
   bool shows_rows_ = false;
+  bool counts_ = false;  // the table of next tokens counts text
   bool own_text_only_ = true;
   std::uint64_t digest_ = 1;
   std::vector<std::uint16_t> digests_;

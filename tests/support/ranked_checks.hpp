@@ -32,7 +32,7 @@ void expect_contract_with_rows(Make make, const DraftBudget& whole, Token vocabu
   }
 }
 
-/// Shows tokens of any value, and rows that do not exist, to a drafter with ranked rows. `known` is the row that it
+/// Shows tokens of any value, and rows that do not exist, to a drafter that keeps rankings. `known` is the row that it
 /// keeps of {least, greatest, -1}, and `unknown` the row of tokens for which it has no room.
 template <class Strategy>
 void expect_any_token_is_taken(Lent<Strategy> drafter, const std::vector<Token>& known,

@@ -139,8 +139,8 @@ struct SnapshotCoverage {
   std::size_t forged_contents = 0;
   std::size_t runs = 0;
   std::size_t costs = 0;
-  std::size_t next_tokens = 0;
-  std::size_t ranked_rows = 0;
+  std::size_t next_tokens = 0;  ///< tables without rankings
+  std::size_t rankings = 0;     ///< tables with rankings
 };
 
 /// Reads the costs of a snapshot. They must be refused, or be written again with the same bytes. Returns a fault, or an
@@ -168,49 +168,46 @@ inline std::string read_any_costs(const SnapshotReader& reader, SnapshotCoverage
 /// The key of the tables into which read_any_table() loads.
 inline constexpr std::uint64_t some_table_key = 0x0f1e2d3c4b5a6978;
 
-/// Loads the section of a table into an empty table of the stored size, unless it is large. It must be refused, or be
-/// written again with the same bytes. `loaded_count` is increased if it is loaded. Returns a fault, or an empty string.
-template <class Table, class Options>
-std::string read_any_table(const SnapshotReader& reader, SectionKind kind,
-                           Result<void> (&load)(const SnapshotReader&, Table&) noexcept,
-                           void (&write)(SnapshotWriter&, const Table&) noexcept,
-                           std::size_t (&size)(const Table&) noexcept, SnapshotCoverage& coverage,
-                           std::size_t& loaded_count) {
-  const auto section = reader.section(kind);
+/// Loads a section of kind `next_tokens` into two empty tables of the stored size, unless it is large: without rankings
+/// and with them. Both must refuse it with the same error, or one of them must be written again with the same bytes.
+/// Returns a fault, or an empty string.
+inline std::string read_any_table(const SnapshotReader& reader, SnapshotCoverage& coverage) {
+  auto section = reader.section(SectionKind::next_tokens);
   std::uint64_t lines = 1;
   if (section) lines = SnapshotReader::Cursor(*section).take<std::uint64_t>().value_or(1);
-  auto table = Table::make(
-      Options{.max_bytes = Table::line_bytes * (1 + (lines - 1) % 256), .key = some_table_key, .vocabulary = 1000});
-  if (!table) return "no memory";
-  const auto loaded = load(reader, *table);
+  const auto room = static_cast<std::size_t>(NextTokens::line_bytes * (1 + (lines - 1) % 256));
+  const NextTokenOptions options{.max_bytes = room, .key = some_table_key, .vocabulary = 1000};
+  auto counts = NextTokens::make(options);
+  auto both = NextTokens::make({.max_bytes = 2 * room, .key = options.key, .vocabulary = 1000, .rankings = true});
+  if (!counts || !both) return "no memory";
+  const auto loaded = load_next_tokens(reader, *both);
+  const auto loaded_counts = load_next_tokens(reader, *counts);
+  if (loaded.has_value() != loaded_counts.has_value()) return "a table that is loaded only with rankings, or without";
   if (!loaded) {
-    if (size(*table) != detail::table_header_bytes + table->lines()) return "a table from a refusal";
-    const ErrorCode code = loaded.error().code;
-    if (!section) return code == ErrorCode::no_such_section ? "" : "a table from nowhere";
-    if (code == ErrorCode::snapshot_forged) ++coverage.forged_contents;
-    const bool expected =
-        code == ErrorCode::snapshot_forged || code == ErrorCode::other_table || code == ErrorCode::token_out_of_range;
+    if (next_token_bytes(*both) != detail::table_header_bytes + 2 * both->lines()) return "a table from a refusal";
+    if (next_token_bytes(*counts) != detail::table_header_bytes + counts->lines()) return "counts from a refusal";
+    const Error& error = loaded.error();
+    if (error.code != loaded_counts.error().code || error.value != loaded_counts.error().value)
+      return "two errors of one section";
+    if (!section) return error.code == ErrorCode::no_such_section ? "" : "a table from nowhere";
+    if (error.code == ErrorCode::snapshot_forged) ++coverage.forged_contents;
+    const bool expected = error.code == ErrorCode::snapshot_forged || error.code == ErrorCode::other_table ||
+                          error.code == ErrorCode::token_out_of_range;
     return expected ? "" : "a table refused with another error";
   }
-  ++loaded_count;
-  Bytes again(snapshot_bytes({size(*table)}));
+  const bool ranked = section->left() != next_token_bytes(*counts);
+  ++(ranked ? coverage.rankings : coverage.next_tokens);
+  const NextTokens& whole = ranked ? *both : *counts;
+  Bytes again(snapshot_bytes({next_token_bytes(whole)}));
   SnapshotWriter writer(again, some_tokenizer);
-  write(writer, *table);
+  write_next_tokens(writer, whole);
   if (!writer.finish()) return "a table that cannot be saved again";
-  SnapshotReader::Cursor contents = *section;
   const auto rewritten = std::span<const std::byte>(again).subspan(snapshot_bytes({0}));
-  return std::ranges::equal(rewritten, *contents.take_bytes(contents.left())) ? ""
-                                                                              : "a table that is written otherwise";
-}
-inline std::string read_any_tables(const SnapshotReader& reader, SnapshotCoverage& coverage) {
-  std::string wrong = read_any_table<NextTokenCounts, NextTokenOptions>(
-      reader, SectionKind::next_tokens, load_next_tokens, write_next_tokens, next_token_bytes, coverage,
-      coverage.next_tokens);
-  if (!wrong.empty()) return "next tokens: " + wrong;
-  wrong = read_any_table<RankedRows, RankedRowsOptions>(reader, SectionKind::ranked_rows, load_ranked_rows,
-                                                        write_ranked_rows, ranked_row_bytes, coverage,
-                                                        coverage.ranked_rows);
-  return wrong.empty() ? wrong : "ranked rows: " + wrong;
+  if (!std::ranges::equal(rewritten, *section->take_bytes(section->left()))) return "a table that is written otherwise";
+  for (std::size_t line = 0; line < counts->lines(); ++line)
+    if (counts->words(NextTokens::Part::counts, line) != both->words(NextTokens::Part::counts, line))
+      return "counts that depend on rankings";
+  return {};
 }
 
 /// Reads arbitrary bytes as a snapshot, to the end. They must be valid or be refused with a snapshot error. `repaired`:
@@ -233,7 +230,7 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
     ++(state ? coverage.calibrations : coverage.forged_contents);
   }
   if (std::string wrong = read_any_costs(*reader, coverage); !wrong.empty()) return wrong;
-  if (std::string wrong = read_any_tables(*reader, coverage); !wrong.empty()) return wrong;
+  if (std::string wrong = read_any_table(*reader, coverage); !wrong.empty()) return wrong;
   if (auto section = reader->section(SectionKind::runs)) {
     Bytes again(snapshot_bytes({section->left()}));
     SnapshotWriter writer(again, some_tokenizer);

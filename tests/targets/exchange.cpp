@@ -45,10 +45,8 @@ std::vector<Token> text(std::uint64_t seed) {
 struct Stores {
   reprise::HistoryStore history =
       reprise::HistoryStore::make({.max_bytes = 1 << 20, .key = key, .vocabulary = vocabulary}).value();
-  reprise::NextTokenCounts counts =
-      reprise::NextTokenCounts::make({.max_bytes = 1 << 18, .key = key, .vocabulary = vocabulary}).value();
-  reprise::RankedRows rows =
-      reprise::RankedRows::make({.max_bytes = 1 << 18, .key = key, .vocabulary = vocabulary}).value();
+  reprise::NextTokens next_tokens =
+      reprise::NextTokens::make({.max_bytes = 1 << 19, .key = key, .vocabulary = vocabulary, .rankings = true}).value();
   reprise::CalibrationState calibration;
   reprise::CostPrior costs;
 };
@@ -82,14 +80,14 @@ void fill(Stores& stores) {
     stores.history.append(reprise::TokenSpan(tokens).first(1'000), reprise::Origin::prompt);
     stores.history.append(reprise::TokenSpan(tokens).subspan(1'000), reprise::Origin::output);
     stores.history.end_sequence();
-    stores.counts.add(tokens);
-    std::vector<reprise::RankedRows::Row> rows;
+    stores.next_tokens.add(tokens);
+    std::vector<reprise::NextTokens::RankedRow> rows;
     for (std::size_t i = 1; i + 1 < tokens.size(); ++i) {
       reprise::Ranking ranking;
       ranking.tokens[0] = tokens[i + 1];
       rows.push_back({tokens[i - 1], tokens[i], ranking});
     }
-    stores.rows.add(rows);
+    stores.next_tokens.add(rows);
   }
   stores.calibration = learned_calibration();
   for (std::size_t rows = 2; rows < 60; ++rows)
@@ -102,8 +100,7 @@ reprise::Result<void> write_snapshot(const std::filesystem::path& path, const St
   reprise::SnapshotWriter writer(room, tokenizer);
   reprise::write_history(writer, stores.history, stores.calibration);
   if (auto saved = reprise::save_costs(stores.costs, engine, writer); !saved) return saved;
-  reprise::write_next_tokens(writer, stores.counts);
-  reprise::write_ranked_rows(writer, stores.rows);
+  reprise::write_next_tokens(writer, stores.next_tokens);
   const auto bytes = writer.finish();
   if (!bytes) return bytes.error();
   return reprise::save_file(path, *bytes);
@@ -129,8 +126,7 @@ reprise::Result<void> read_snapshot(const std::filesystem::path& path, Stores& s
   const auto costs = reprise::load_costs(*reader, engine);
   if (!costs) return costs.error();
   stores.costs = *costs;
-  if (auto loaded = reprise::load_next_tokens(*reader, stores.counts); !loaded) return loaded;
-  return reprise::load_ranked_rows(*reader, stores.rows);
+  return reprise::load_next_tokens(*reader, stores.next_tokens);
 }
 
 /// A number that depends on each match and each document of the corpus.

@@ -193,7 +193,7 @@ zig() {
   if [ "$target" = wasm32 ]; then
     # WASI has neither threads nor dup(), and emulates mmap() and getpid(). Zig's C++ library for it has neither exceptions
     # nor files, so tests with threads or files are left out.
-    left_out="^house/|/(loss_budget|corpus_damage|mapped_corpus|token_table|history_snapshot|history_store|snapshot|snapshot_file|tenants|next_token_counts|ranked_rows)\\.test"
+    left_out="^house/|/(loss_budget|corpus_damage|mapped_corpus|token_table|history_snapshot|history_store|snapshot|snapshot_file|tenants|next_tokens)\\.test"
     test_flags+=";-Wno-conversion;-Wno-c++11-narrowing"
     flags+=" -DGTEST_HAS_STREAM_REDIRECTION=0 -D_WASI_EMULATED_MMAN -D_WASI_EMULATED_GETPID"
     no_threads=ON

@@ -49,7 +49,7 @@ enum class ErrorCode : std::uint8_t {
   token_out_of_range,  ///< a token is outside the given vocabulary
   no_such_section,     ///< the snapshot has no section of the kind that was asked for
   other_engine,        ///< the pass costs in the snapshot were saved under a different engine name
-  other_table,         ///< a table in the snapshot, of next-token counts or of ranked rows, has a different key or size
+  other_table,         ///< the table of next tokens in the snapshot has a different key or size
 
   // history: files of snapshots.
   no_such_file,        ///< no file has this name

@@ -18,7 +18,7 @@
 #include "reprise/draft/detail/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
-#include "reprise/draft/detail/shown_rows.hpp"
+#include "reprise/draft/detail/next_token_lists.hpp"
 #include "reprise/draft/detail/voters.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/evidence/detail/shared_calibration.hpp"
@@ -54,15 +54,12 @@ struct NgramOptions {
   /// Before the first help since begin(), 16 drafts count as 128. The count is part of the drafter: copies keep it, and
   /// so do truncate() and rebase().
   std::array<DatastoreRef, max_stores> stores{};
-  /// Statistics of the tokens that follow one and two tokens, for example in past sequences of the same tenant. Counted
-  /// tokens are candidates, and counts are evidence for all candidates. The statistics must outlive the drafter and its
-  /// copies; another thread may write to them. Null: none.
-  const NextTokenCounts* next_tokens = nullptr;
-  /// Rankings that the target has shown in past sequences of the same tenant (RankedRows::add()). They must outlive the
-  /// drafter and its copies; another thread may write to them. Null: none.
-  const RankedRows* ranked_rows = nullptr;
+  /// The tokens that have followed one and two tokens, for example in past sequences of the same tenant: their counts,
+  /// and the target's rankings if the table keeps them. Listed tokens are candidates, and lists are evidence for all
+  /// candidates. The table must outlive the drafter and its copies; another thread may write to it. Null: none.
+  const NextTokens* next_tokens = nullptr;
   /// Number of likeliest tokens that the drafter wants for each row (top_k_wanted()), at most Ranking::most. 0: none,
-  /// and rows that are shown anyway are ignored.
+  /// and rankings are ignored, those of `next_tokens` too.
   std::size_t top_k = Ranking::most;
   /// Memory limit of the rows of the current sequence, allocated when the target has shown the first row.
   std::size_t row_bytes = std::size_t{320} << 10;
@@ -83,10 +80,10 @@ struct NgramOptions {
 /// (NgramOptions::stores). After a round, the occurrences that voted for the last accepted token are touched in their
 /// stores.
 ///
-/// Two further sources know tokens that may follow the last token and the last two tokens: statistics of past sequences
-/// (NgramOptions::next_tokens), and the rankings that the target has shown, in this sequence (TopKLearner, RowLearner)
-/// or in past ones (NgramOptions::ranked_rows). Rows of rejected nodes count too. Listed tokens are candidates, and
-/// each list is evidence for every candidate (next_token_evidence.hpp).
+/// Two further sources know tokens that may follow the last token and the last two tokens: counts and rankings of past
+/// sequences (NgramOptions::next_tokens), and the rankings that the target has shown in this sequence (TopKLearner,
+/// RowLearner). Rows of rejected nodes count too. Listed tokens are candidates, and each list is evidence for every
+/// candidate (next_token_evidence.hpp).
 ///
 ///  - Cost of propose(): a few dozen nanoseconds per node, regardless of the context length. A HistoryStore adds one to
 ///    three microseconds per draft.
@@ -194,8 +191,10 @@ class NgramDrafter {
   [[nodiscard]] std::size_t top_k_wanted() const noexcept {
     return unused_rounds_ < patience ? std::min(options_.top_k, Ranking::most) : 0;
   }
-  /// Returns the rows that the target has shown since begin(), for RankedRows::add(). Some elements hold no row.
-  [[nodiscard]] std::span<const RankedRows::Row> rows() const noexcept REPRISE_LIFETIMEBOUND { return shown_.rows(); }
+  /// Returns the rows that the target has shown since begin(), for NextTokens::add(). Some elements hold no row.
+  [[nodiscard]] std::span<const NextTokens::RankedRow> rows() const noexcept REPRISE_LIFETIMEBOUND {
+    return shown_.rows();
+  }
 
   [[nodiscard]] const NgramOptions& options() const noexcept REPRISE_LIFETIMEBOUND { return options_; }
   /// Returns the index over the text [replaced | context]; see rebase().
@@ -272,21 +271,20 @@ class NgramDrafter {
   /// nowhere else. The order of the sources matters: of equally probable tokens, the one added first is drafted first.
   void collect_candidates(const Place& place, Candidates& candidates) noexcept {
     const detail::NextTokenSources from = sources();
-    const bool reads_lists = !from.none() && detail::NextTokenLists::worth_reading(place.path, least_);
-    const std::optional<Token> before = token_before(place);
-    if (reads_lists) detail::NextTokenLists::prefetch(from, before, place.before);
+    std::optional<detail::NextTokenLists> lists;
+    if (!from.none() && detail::NextTokenLists::worth_reading(place.path, least_))
+      lists.emplace(from, token_before(place), place.before, place.depth);  // prefetches
     count_votes(place, candidates);
-    if (!reads_lists) return add_frequent(place, candidates);
-    const detail::NextTokenLists lists(from, before, place.before, place.depth);
-    lists.add(candidates, place.path, least_,
-              [&](Token token) noexcept -> detail::Candidate& { return add_unvoted(token, candidates); });
+    if (!lists) return add_frequent(place, candidates);
+    lists->add(candidates, place.path, least_,
+               [&](Token token) noexcept -> detail::Candidate& { return add_unvoted(token, candidates); });
     add_frequent(place, candidates);
-    lists.complete(candidates.all(), voters_.has_stored(place.voters));
+    lists->complete(candidates.all(), voters_.has_stored(place.voters));
   }
 
   [[nodiscard]] detail::NextTokenSources sources() const noexcept {
-    return {options_.next_tokens, options_.ranked_rows, shown_.any() ? &shown_ : nullptr,
-            shown_.lags_belong_to(context_.tokens())};
+    return {options_.next_tokens, shown_.any() ? &shown_ : nullptr, shown_.lags_belong_to(context_.tokens()),
+            options_.top_k != 0};
   }
 
   /// Adds the tokens that the voters predict, in the context and in the stores, with their votes.

@@ -31,8 +31,8 @@ enum class SectionKind : std::uint32_t {
   calibration = 1,  ///< a CalibrationState
   runs = 2,         ///< stored tokens
   costs = 3,        ///< pass costs of one engine
-  next_tokens = 4,  ///< next-token counts
-  ranked_rows = 5,  ///< ranked rows
+  next_tokens = 4,  ///< a table of next tokens
+  // 5: a table of rankings alone, which is no longer written or read
 };
 
 namespace detail {

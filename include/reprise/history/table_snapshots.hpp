@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,20 +12,18 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/history/snapshot.hpp"
+#include "reprise/index/detail/next_token_line.hpp"
 #include "reprise/index/detail/token_hash.hpp"
 #include "reprise/index/next_tokens.hpp"
 
-/// \file Saves a table of next-token counts or of ranked rows as a section of a snapshot, and loads it. docs/formats.md
-/// documents every byte.
+/// \file Saves a table of next tokens as a section of a snapshot, and loads it. docs/formats.md documents every byte.
 ///
-/// The section holds the table line by line. Only a table with the same key and number of lines can load
-/// it. It does not hold the key. However, the places of known contexts depend on the key: anyone who reads the
-/// section can find the key with about 2^32 attempts. Protect the file like the conversations in it.
+/// The section holds the table line by line. Only a table with the same key and number of lines can load it. It does
+/// not hold the key. However, the places of known contexts depend on the key: anyone who reads the section can find the
+/// key with about 2^32 attempts. Protect the file like the conversations in it.
 namespace reprise { inline namespace v0 {
 
 namespace detail {
-
-// What both sections have in common: they begin with the number of lines and a check of the key. Then the lines follow.
 
 /// The length of the number of lines and the check of the key, in bytes.
 inline constexpr std::size_t table_header_bytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
@@ -35,24 +34,63 @@ inline constexpr std::size_t table_header_bytes = sizeof(std::uint64_t) + sizeof
   return static_cast<std::uint32_t>((spread(key) ^ key) >> 32);
 }
 
-// The rules of one kind of section are the static members of a type, `Section`. It has a `kind`. put_line(writer,
-// table, line) writes a line. take_line(cursor) reads it, and returns nullopt if a rule is broken. vocabulary_of(line)
-// returns the number of tokens that the vocabulary must have for it.
-
-/// Writes a table as a section.
-template <class Section, class Table>
-void write_table(SnapshotWriter& writer, const Table& table) noexcept {
-  writer.begin_section(Section::kind);
-  writer.put(std::uint64_t{table.lines()});
-  writer.put(key_check(table.options().key));
-  for (std::size_t line = 0; line < table.lines(); ++line) Section::put_line(writer, table, line);
+/// Writes a line of counts: its number of words, then the words, falling.
+inline void put_counts(SnapshotWriter& writer, NextTokenLine words) noexcept {
+  std::sort(words.begin(), words.end(), [](NextTokenWord a, NextTokenWord b) { return a.bits() > b.bits(); });
+  const auto used = std::count_if(words.begin(), words.end(), [](NextTokenWord word) { return !word.empty(); });
+  writer.put(static_cast<std::uint8_t>(used));
+  for (const NextTokenWord word : words)
+    if (!word.empty()) writer.put(word.bits());
+}
+/// Reads a line of counts. Returns nullopt if it breaks a rule.
+[[nodiscard]] inline std::optional<NextTokenLine> take_counts(SnapshotReader::Cursor& section) noexcept {
+  NextTokenLine words{};
+  const auto count = section.take<std::uint8_t>();
+  if (!count || *count > words.size() || section.left() < *count * sizeof(std::uint64_t)) return std::nullopt;
+  for (std::size_t i = 0; i < *count; ++i) {
+    words[i] = NextTokenWord::from_bits(*section.take<std::uint64_t>());
+    if (!words[i].valid() || (i > 0 && words[i].bits() >= words[i - 1].bits())) return std::nullopt;
+    for (std::size_t j = 0; j < i; ++j)
+      if (words[i].same_key(words[j])) return std::nullopt;
+  }
+  for (const NextTokenWord word : words)
+    if (!word.empty() && word.is_unlisted() && listed_tokens(words, word.tag()) == 0) return std::nullopt;
+  return words;
 }
 
-/// Checks whether `table` can load a section. Errors: other_table, snapshot_forged and token_out_of_range, with the
-/// values that load_next_tokens() documents.
-template <class Section, class Table>
-[[nodiscard]] Result<void> check_table(SnapshotReader::Cursor section, const Table& table) noexcept {
-  const auto forged = [](std::size_t at) { return forged_section(at, Section::kind); };
+/// Writes a line with a ranking: the set of ranks that have a token, then the tag and the tokens if there is a token.
+inline void put_ranking(SnapshotWriter& writer, const NextTokenLine& line) noexcept {
+  const NextTokenLine words = of_one_context(line);
+  unsigned ranks = 0;
+  for (std::size_t rank = 0; rank < words.size(); ++rank) ranks |= words[rank].empty() ? 0U : 1U << rank;
+  writer.put(static_cast<std::uint8_t>(ranks));
+  const auto first = static_cast<std::size_t>(std::countr_zero(ranks));
+  if (ranks != 0) writer.put(words[first].tag());
+  for (const NextTokenWord word : words)
+    if (!word.empty()) writer.put(word.token());
+}
+/// Reads a line with a ranking. Returns nullopt if it breaks a rule.
+[[nodiscard]] inline std::optional<NextTokenLine> take_ranking(SnapshotReader::Cursor& section) noexcept {
+  NextTokenLine words{};
+  const auto ranks = section.take<std::uint8_t>();
+  if (!ranks || *ranks == 0) return ranks ? std::optional(words) : std::nullopt;
+  const auto tag = section.take<std::uint16_t>();
+  if (!tag) return std::nullopt;
+  for (std::size_t rank = 0; rank < words.size(); ++rank) {
+    if ((*ranks >> rank & 1) == 0) continue;
+    const auto token = section.take<Token>();
+    if (!token || static_cast<std::uint32_t>(*token) >= NextTokenWord::most_tokens) return std::nullopt;
+    words[rank] = {*tag, *token, 1};
+  }
+  return words;
+}
+
+/// Reads a section for a table, and calls `visit(part, line, words)` for each line. Errors: other_table,
+/// snapshot_forged and token_out_of_range, with the values that load_next_tokens() documents.
+template <class Visit>
+[[nodiscard]] Result<void> read_next_tokens(SnapshotReader::Cursor section, const NextTokens& table,
+                                            Visit&& visit) noexcept {
+  const auto forged = [](std::size_t at) { return forged_section(at, SectionKind::next_tokens); };
   const auto lines = section.take<std::uint64_t>();
   const auto check = section.take<std::uint32_t>();
   if (!lines || !check || *lines > section.left()) return forged(0);  // a line has at least one byte
@@ -62,11 +100,17 @@ template <class Section, class Table>
                  "saved with, or begin without its contents",
                  *lines, table.lines()};
   std::uint32_t needed = 0;
-  for (std::size_t i = 0; i < table.lines(); ++i) {
-    const std::size_t at = section.offset();
-    const auto line = Section::take_line(section);
-    if (!line) return forged(at);
-    needed = std::max(needed, Section::vocabulary_of(*line));
+  for (const NextTokens::Part part : NextTokens::parts) {
+    if (part == NextTokens::Part::rankings && section.left() == 0) break;  // saved without rankings
+    for (std::size_t i = 0; i < table.lines(); ++i) {
+      const std::size_t at = section.offset();
+      const auto words = part == NextTokens::Part::counts ? take_counts(section) : take_ranking(section);
+      if (!words) return forged(at);
+      for (const NextTokenWord word : *words)
+        if (!word.empty() && !word.is_unlisted())
+          needed = std::max(needed, static_cast<std::uint32_t>(word.token()) + 1);
+      visit(part, i, *words);
+    }
   }
   if (section.left() != 0) return forged(section.offset());
   if (needed > table.options().vocabulary)
@@ -77,79 +121,36 @@ template <class Section, class Table>
   return {};
 }
 
-/// Merges the section of a snapshot into a table. Errors: no_such_section, and those of check_table(). After an error,
-/// nothing has changed.
-template <class Section, class Table>
-[[nodiscard]] Result<void> load_table(const SnapshotReader& reader, Table& table) noexcept {
-  auto section = reader.section(Section::kind);
-  if (!section)
-    return Error{ErrorCode::no_such_section,
-                 "the snapshot has no table of this kind: give one to which it was written, or begin with an empty "
-                 "table"};
-  if (auto valid = check_table<Section>(*section, table); !valid) return valid;
-  static_cast<void>(section->take_bytes(table_header_bytes));
-  for (std::size_t line = 0; line < table.lines(); ++line)
-    table.merge_line(line, *Section::take_line(*section));  // cannot fail, because the section has been checked
-  return {};
+/// Checks whether a table can load a section.
+[[nodiscard]] inline Result<void> check_next_tokens(SnapshotReader::Cursor section, const NextTokens& table) noexcept {
+  return read_next_tokens(section, table, [](auto...) {});
 }
-
-/// The rules of a section of kind `next_tokens`: a line is its number of words, then the words, falling.
-struct NextTokenSection {
-  static constexpr SectionKind kind = SectionKind::next_tokens;
-
-  static void put_line(SnapshotWriter& writer, const NextTokenCounts& table, std::size_t line) noexcept {
-    NextTokenCounts::Words words = table.words(line);
-    std::sort(words.begin(), words.end(), [](NextTokenWord a, NextTokenWord b) { return a.bits() > b.bits(); });
-    const auto used = std::count_if(words.begin(), words.end(), [](NextTokenWord word) { return !word.empty(); });
-    writer.put(static_cast<std::uint8_t>(used));
-    for (const NextTokenWord word : words)
-      if (!word.empty()) writer.put(word.bits());
-  }
-  [[nodiscard]] static std::optional<NextTokenCounts::Words> take_line(SnapshotReader::Cursor& section) noexcept {
-    NextTokenCounts::Words words{};
-    const auto count = section.take<std::uint8_t>();
-    if (!count || *count > words.size() || section.left() < *count * sizeof(std::uint64_t)) return std::nullopt;
-    for (std::size_t i = 0; i < *count; ++i) {
-      words[i] = NextTokenWord::from_bits(*section.take<std::uint64_t>());
-      if (!words[i].valid() || (i > 0 && words[i].bits() >= words[i - 1].bits())) return std::nullopt;
-      for (std::size_t j = 0; j < i; ++j)
-        if (words[i].same_key(words[j])) return std::nullopt;
-    }
-    const auto listed = [&](std::uint16_t tag) {
-      return std::any_of(words.begin(), words.end(),
-                         [tag](NextTokenWord word) { return word.has_tag(tag) && !word.is_unlisted(); });
-    };
-    for (const NextTokenWord word : words)
-      if (!word.empty() && word.is_unlisted() && !listed(word.tag())) return std::nullopt;
-    return words;
-  }
-  [[nodiscard]] static std::uint32_t vocabulary_of(const NextTokenCounts::Words& words) noexcept {
-    std::uint32_t needed = 0;
-    for (const NextTokenWord word : words)
-      if (!word.empty() && !word.is_unlisted()) needed = std::max(needed, static_cast<std::uint32_t>(word.token()) + 1);
-    return needed;
-  }
-};
 
 }  // namespace detail
 
-/// Returns the length in bytes of the contents of a section of kind `next_tokens`, for snapshot_bytes(). Cost: reads
-/// the table once. Threads: as for write_next_tokens().
-[[nodiscard]] inline std::size_t next_token_bytes(const NextTokenCounts& table) noexcept {
-  std::size_t bytes = detail::table_header_bytes + table.lines();
-  for (std::size_t line = 0; line < table.lines(); ++line)
-    for (const detail::NextTokenWord word : table.words(line)) bytes += word.empty() ? 0 : sizeof(std::uint64_t);
-  return bytes;
-}
-
 /// Writes a table as a section of kind `next_tokens`, whose contents are next_token_bytes() long. Call both functions
 /// on the writer's thread, or while nobody writes to the table. Cost: reads the table once; no allocation.
-inline void write_next_tokens(SnapshotWriter& writer, const NextTokenCounts& table) noexcept {
-  detail::write_table<detail::NextTokenSection>(writer, table);
+inline void write_next_tokens(SnapshotWriter& writer, const NextTokens& table) noexcept {
+  writer.begin_section(SectionKind::next_tokens);
+  writer.put(std::uint64_t{table.lines()});
+  writer.put(detail::key_check(table.options().key));
+  for (std::size_t i = 0; i < table.lines(); ++i) detail::put_counts(writer, table.words(NextTokens::Part::counts, i));
+  if (!table.options().rankings) return;
+  for (std::size_t i = 0; i < table.lines(); ++i)
+    detail::put_ranking(writer, table.words(NextTokens::Part::rankings, i));
 }
 
-/// Adds the counts in a snapshot to a table, like NextTokenCounts::merge(); clear() the table first to replace its
-/// counts. Any bytes are either loaded or refused. If they are refused, nothing changes. Errors:
+/// Returns the length in bytes of the contents of a section of kind `next_tokens`, for snapshot_bytes(). Cost: reads
+/// the table once. Threads: as for write_next_tokens().
+[[nodiscard]] inline std::size_t next_token_bytes(const NextTokens& table) noexcept {
+  SnapshotWriter counting({}, 0);  // without memory, bytes are only counted
+  write_next_tokens(counting, table);
+  return static_cast<std::size_t>(counting.finish().error().value) - snapshot_bytes({0});
+}
+
+/// Merges the table in a snapshot into a table, like NextTokens::merge(); clear() the table first to replace its
+/// contents. A section without rankings leaves those of the table. Rankings in the section are checked, and left out if
+/// the table keeps none. Any bytes are either loaded or refused. If they are refused, nothing changes. Errors:
 ///
 ///  * no_such_section: the snapshot has no section of kind `next_tokens`.
 ///  * other_table: the section was saved from a table with a different key or number of lines (`value`: its lines,
@@ -161,90 +162,18 @@ inline void write_next_tokens(SnapshotWriter& writer, const NextTokenCounts& tab
 /// A forged section with valid contents can only cost speed: the target rejects wrong drafts. Set
 /// NextTokenOptions::vocabulary; otherwise, drafts can contain any token.
 ///
-/// Cost: two passes over the section; no allocation. Threads: the rules of NextTokenCounts::add() apply.
-[[nodiscard]] inline Result<void> load_next_tokens(const SnapshotReader& reader, NextTokenCounts& table) noexcept {
-  return detail::load_table<detail::NextTokenSection>(reader, table);
-}
-
-namespace detail {
-
-/// The rules of a section of kind `ranked_rows`: a line is the set of ranks that have a token, then the tag and the
-/// tokens if there is a token.
-struct RankedRowSection {
-  static constexpr SectionKind kind = SectionKind::ranked_rows;
-
-  [[nodiscard]] static std::size_t bytes_of(const RankedRows::Line& line) noexcept {
-    const auto tokens =
-        line.ranking.tokens.size() -
-        static_cast<std::size_t>(std::count(line.ranking.tokens.begin(), line.ranking.tokens.end(), Ranking::none));
-    return tokens == 0 ? 1 : 1 + sizeof(std::uint16_t) + tokens * sizeof(std::uint32_t);
-  }
-  static void put_line(SnapshotWriter& writer, const RankedRows& table, std::size_t line) noexcept {
-    const RankedRows::Line row = table.line(line);
-    unsigned ranks = 0;
-    for (std::size_t rank = 0; rank < Ranking::most; ++rank)
-      ranks |= row.ranking.tokens[rank] == Ranking::none ? 0U : 1U << rank;
-    writer.put(static_cast<std::uint8_t>(ranks));
-    if (ranks == 0) return;
-    writer.put(row.tag);
-    for (const Token token : row.ranking.tokens)
-      if (token != Ranking::none) writer.put(token);
-  }
-  [[nodiscard]] static std::optional<RankedRows::Line> take_line(SnapshotReader::Cursor& section) noexcept {
-    RankedRows::Line line;
-    const auto ranks = section.take<std::uint8_t>();
-    if (!ranks) return std::nullopt;
-    if (*ranks == 0) return line;
-    const auto tag = section.take<std::uint16_t>();
-    if (!tag) return std::nullopt;
-    line.tag = *tag;
-    for (std::size_t rank = 0; rank < Ranking::most; ++rank) {
-      if ((*ranks >> rank & 1) == 0) continue;
-      const auto token = section.take<Token>();
-      if (!token || *token < 0) return std::nullopt;
-      line.ranking.tokens[rank] = *token;
-    }
-    return line;
-  }
-  [[nodiscard]] static std::uint32_t vocabulary_of(const RankedRows::Line& line) noexcept {
-    const Token largest = *std::max_element(line.ranking.tokens.begin(), line.ranking.tokens.end());
-    return static_cast<std::uint32_t>(largest) + 1;  // 0 for Ranking::none
-  }
-};
-
-}  // namespace detail
-
-/// Returns the length in bytes of the contents of a section of kind `ranked_rows`, for snapshot_bytes(). Cost: reads
-/// the table once. Threads: as for write_ranked_rows().
-[[nodiscard]] inline std::size_t ranked_row_bytes(const RankedRows& table) noexcept {
-  std::size_t bytes = detail::table_header_bytes;
-  for (std::size_t line = 0; line < table.lines(); ++line)
-    bytes += detail::RankedRowSection::bytes_of(table.line(line));
-  return bytes;
-}
-
-/// Writes a table as a section of kind `ranked_rows`, whose contents are ranked_row_bytes() long. Call both functions
-/// on the writer's thread, or while nobody writes to the table. Cost: reads the table once; no allocation.
-inline void write_ranked_rows(SnapshotWriter& writer, const RankedRows& table) noexcept {
-  detail::write_table<detail::RankedRowSection>(writer, table);
-}
-
-/// Takes over the rows in a snapshot, like RankedRows::merge(): they replace the rows in the same lines of the table.
-/// Any bytes are either loaded or refused. If they are refused, nothing changes. Errors:
-///
-///  * no_such_section: the snapshot has no section of kind `ranked_rows`.
-///  * other_table: the section was saved from a table with a different key or number of lines (`value`: its lines,
-///    `limit`: the lines of this table).
-///  * snapshot_forged: the contents of the section break a rule of the format (`value`: an offset in the section,
-///    `limit`: the section's kind).
-///  * token_out_of_range: the largest token (`value`) is not below RankedRowsOptions::vocabulary (`limit`).
-///
-/// A forged section with valid contents can only cost speed: the target rejects wrong drafts. Set
-/// RankedRowsOptions::vocabulary; otherwise, drafts can contain any token.
-///
-/// Cost: two passes over the section; no allocation. Threads: the rules of RankedRows::add() apply.
-[[nodiscard]] inline Result<void> load_ranked_rows(const SnapshotReader& reader, RankedRows& table) noexcept {
-  return detail::load_table<detail::RankedRowSection>(reader, table);
+/// Cost: two passes over the section; no allocation. Threads: the rules of NextTokens::add() apply.
+[[nodiscard]] inline Result<void> load_next_tokens(const SnapshotReader& reader, NextTokens& table) noexcept {
+  const auto section = reader.section(SectionKind::next_tokens);
+  if (!section)
+    return Error{ErrorCode::no_such_section,
+                 "the snapshot has no table of next tokens: give one to which it was written, or begin with an empty "
+                 "table"};
+  if (auto valid = detail::check_next_tokens(*section, table); !valid) return valid;
+  return detail::read_next_tokens(*section, table,
+                                  [&](NextTokens::Part part, std::size_t line, const detail::NextTokenLine& words) {
+                                    table.merge_line(part, line, words);
+                                  });
 }
 
 }}  // namespace reprise

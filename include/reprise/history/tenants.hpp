@@ -22,10 +22,8 @@ namespace reprise { inline namespace v0 {
 struct TenantOptions {
   std::size_t tenants = 16;  ///< maximum number of tenants open at the same time
   HistoryOptions history;    ///< settings of each tenant, including max_bytes; open() overrides the key
-  /// Settings of each tenant's table of next-token counts; open() overrides the key. nullopt: tenants have no table.
+  /// Settings of each tenant's table of next tokens; open() overrides the key. nullopt: tenants have no table.
   std::optional<NextTokenOptions> next_tokens;
-  /// Settings of each tenant's table of ranked rows; open() overrides the key. nullopt: tenants have no such table.
-  std::optional<RankedRowsOptions> ranked_rows;
 };
 
 /// Keeps one history for each tenant, so that tenants learn nothing about each other. Parties share a history only if
@@ -37,11 +35,11 @@ struct TenantOptions {
 ///
 /// **Threads.** open() and close(): one thread at a time. find(): any number of threads at the same time. A tenant
 /// keeps its address until it is closed, even if this object is moved. The thread rules of HistoryStore apply to the
-/// tenant's history, and those of NextTokenCounts and RankedRows to its tables. Before close(), the caller must make
-/// sure that no thread uses this tenant or calls find() for it, because the next tenant reuses the slot.
+/// tenant's history, and those of NextTokens to its table. Before close(), the caller must make sure that no thread
+/// uses this tenant or calls find() for it, because the next tenant reuses the slot.
 ///
 /// **Cost.** find: reads up to 8 bytes for each slot; one call per sequence is enough. open: allocates the tenant's
-/// bytes and writes all of them. Memory: up to TenantOptions::history.max_bytes and the max_bytes of both tables for
+/// bytes and writes all of them. Memory: up to TenantOptions::history.max_bytes and the max_bytes of the table for
 /// each open tenant, and 11 KB for each slot.
 class TenantHistories {
  public:
@@ -55,8 +53,7 @@ class TenantHistories {
     /// The calibration learned from the tenant's sequences. Pass it to the next sequence as NgramOptions::prior. A
     /// plain value: while one thread writes it, no other thread may read or write it.
     CalibrationState calibration;
-    NextTokenCounts next_tokens;  ///< without lines unless TenantOptions::next_tokens is set
-    RankedRows ranked_rows;       ///< without lines unless TenantOptions::ranked_rows is set
+    NextTokens next_tokens;  ///< without lines unless TenantOptions::next_tokens is set
   };
 
   static constexpr Id nobody = std::numeric_limits<Id>::max();  ///< a number that no tenant may have
@@ -78,11 +75,11 @@ class TenantHistories {
     return all;
   }
 
-  /// Opens a tenant with an empty history and empty tables, and returns it. `key`: the tenant's hash key, which must be
-  /// secret and random (see docs/security.md). Snapshots do not contain the key. The tables have the keys
-  /// next_token_key(key) and ranked_row_key(key). A snapshot of a table can therefore be loaded only if the tenant is
-  /// opened with the same key again. Errors: tenant_is_open; too_many_tenants; invalid_argument if `id` is `nobody`;
-  /// those of HistoryStore::make(), NextTokenCounts::make() and RankedRows::make().
+  /// Opens a tenant with an empty history and an empty table, and returns it. `key`: the tenant's hash key, which must
+  /// be secret and random (see docs/security.md). Snapshots do not contain the key. The table has the key
+  /// next_token_key(key). A snapshot of a table can therefore be loaded only if the tenant is opened with the same key
+  /// again. Errors: tenant_is_open; too_many_tenants; invalid_argument if `id` is `nobody`; those of
+  /// HistoryStore::make() and NextTokens::make().
   Result<Tenant*> open(Id id, std::uint64_t key) noexcept {
     if (id == nobody)
       return Error{ErrorCode::invalid_argument, "TenantHistories::nobody is not a tenant: use another number", id, 0};
@@ -95,13 +92,15 @@ class TenantHistories {
     options.key = key;
     auto memory = HistoryStore::make(options);
     if (!memory) return memory.error();
-    auto counts = make_table<NextTokenCounts>(options_.next_tokens, next_token_key(key));
-    if (!counts) return counts.error();
-    auto rows = make_table<RankedRows>(options_.ranked_rows, ranked_row_key(key));
-    if (!rows) return rows.error();
+    NextTokens table;
+    if (std::optional<NextTokenOptions> settings = options_.next_tokens) {
+      settings->key = next_token_key(key);
+      auto made = NextTokens::make(*settings);
+      if (!made) return made.error();
+      table = *std::move(made);
+    }
     tenants_[slot].history = *std::move(memory);
-    tenants_[slot].next_tokens = *std::move(counts);
-    tenants_[slot].ranked_rows = *std::move(rows);
+    tenants_[slot].next_tokens = std::move(table);
     ids_[slot].store(id, std::memory_order_release);  // published last, so that find() returns only complete tenants
     return &tenants_[slot];
   }
@@ -125,18 +124,11 @@ class TenantHistories {
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = slots_ * (sizeof(Id) + sizeof(Tenant));
     for (const Tenant& tenant : std::span(tenants_.get(), slots_))
-      bytes += tenant.history.memory_bytes() + tenant.next_tokens.memory_bytes() + tenant.ranked_rows.memory_bytes();
+      bytes += tenant.history.memory_bytes() + tenant.next_tokens.memory_bytes();
     return bytes;
   }
 
  private:
-  /// Returns a table with these options and this key; without options, a table without lines.
-  template <class Table, class Options>
-  [[nodiscard]] static Result<Table> make_table(std::optional<Options> options, std::uint64_t key) noexcept {
-    if (!options) return Table();
-    options->key = key;
-    return Table::make(*options);
-  }
   [[nodiscard]] std::size_t slot_of(Id id) const noexcept {
     std::size_t slot = 0;
     while (slot < slots_ && ids_[slot].load(std::memory_order_acquire) != id) ++slot;

@@ -43,7 +43,7 @@ struct reprise_curve {
 
 struct reprise_history {
   reprise::HistoryStore store;
-  reprise::NextTokenCounts next_tokens;  // without lines if there is no table
+  reprise::NextTokens next_tokens;  // without lines if there is no table
   reprise::CalibrationState calibration = {};
   reprise::c::LastError last = {};
 };
@@ -224,14 +224,14 @@ struct GivenOptions {
   if (read->vocabulary != 0) options.vocabulary = read->vocabulary;
   auto store = HistoryStore::make(options);
   if (!store) return store.error();
-  NextTokenCounts counts;
+  NextTokens table;
   if (read->next_token_bytes != 0) {
-    auto table = NextTokenCounts::make(
+    auto counts = NextTokens::make(
         {.max_bytes = read->next_token_bytes, .key = next_token_key(options.key), .vocabulary = options.vocabulary});
-    if (!table) return table.error();
-    counts = *std::move(table);
+    if (!counts) return counts.error();
+    table = *std::move(counts);
   }
-  return make(made, *std::move(store), std::move(counts));
+  return make(made, *std::move(store), std::move(table));
 }
 
 [[nodiscard]] inline Result<void> add_to(reprise_history& history, std::uint64_t name, TokenSpan tokens,
@@ -266,7 +266,7 @@ struct GivenOptions {
   // The table is checked first and loaded last, so that refused bytes change nothing.
   bool counted = false;
   if (const auto section = reader->section(SectionKind::next_tokens); section && history.next_tokens.lines() != 0) {
-    const auto valid = detail::check_table<detail::NextTokenSection>(*section, history.next_tokens);
+    const auto valid = detail::check_next_tokens(*section, history.next_tokens);
     if (!valid && valid.error().code != ErrorCode::other_table) return valid;
     counted = valid.has_value();
   }

@@ -10,15 +10,15 @@
 
 #include "reprise/core/token.hpp"
 
-/// \file One line of a table of next-token counts as a plain array of words. A table keeps its lines sorted, but the
-/// functions below accept any order. They are the rules of a line; next_token_counts.hpp has the atomic words, the hash
-/// and the table.
+/// \file One line of a table of next tokens as a plain array of words. A table keeps its counted lines sorted, but the
+/// functions below accept any order. They are the rules of a line; next_tokens.hpp has the atomic words, the hash and
+/// the table. A ranked line holds one ranking: word i has the token of rank i, and a count of 1.
 ///
 /// A context has one word for each listed next token. It has no word for its total, because the total is the sum of its
 /// words. Only a context that has lost listed tokens has an `unlisted` word, which keeps the total right.
 namespace reprise { inline namespace v0 { namespace detail {
 
-/// One word of a table of next-token counts, in 64 bits: the tag of a context, a count and a token. Instead of a token,
+/// One word of a table of next tokens, in 64 bits: the tag of a context, a count and a token. Instead of a token,
 /// it can hold the mark `unlisted`. Its count is then the number of occurrences with next tokens that the table does
 /// not list any more. Tokens 0 to 2^31 - 2 can be stored.
 class NextTokenWord {
@@ -197,6 +197,16 @@ constexpr void list_new(std::span<NextTokenWord> words, std::uint16_t tag, Token
   std::copy_n(all.begin(), result.size(), result.begin());
   sort_falling(result);
   return result;
+}
+
+/// Returns a line without the words of all contexts except the first. A ranked line that is read during a write can
+/// have words of two contexts.
+[[nodiscard]] constexpr NextTokenLine of_one_context(NextTokenLine words) noexcept {
+  const auto first = std::find_if(words.begin(), words.end(), [](NextTokenWord word) { return !word.empty(); });
+  const std::uint16_t tag = first == words.end() ? std::uint16_t{0} : first->tag();
+  for (NextTokenWord& word : words)
+    if (!word.has_tag(tag)) word = {};
+  return words;
 }
 
 }}}  // namespace reprise::detail

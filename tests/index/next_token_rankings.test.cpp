@@ -10,23 +10,26 @@
 #include <vector>
 
 #include "reprise_testing/random.hpp"
-#include "support/ranked_rows.hpp"
+#include "support/next_tokens.hpp"
 
-namespace reprise::ranked_rows_test {
+namespace reprise::next_token_rankings_test {
 namespace {
 
 using testing::Random;
 using testing::random_rows;
 using testing::RankedModel;
 using testing::ranking_after;
-using testing::same_rows;
+using testing::ranking_in;
+using testing::same_rankings;
 using Tokens = std::vector<Token>;
-using Rows = std::vector<RankedRows::Row>;
+using Rows = std::vector<NextTokens::RankedRow>;
 
 constexpr Token none = Ranking::none;
 
-RankedRows table_of(std::size_t bytes, std::uint64_t key = 7) {
-  return RankedRows::make({.max_bytes = bytes, .key = key}).value();
+/// Returns a table with so many bytes for rankings.
+NextTokens table_of(std::size_t bytes, std::uint64_t key = 7,
+                    std::uint32_t vocabulary = NextTokenOptions().vocabulary) {
+  return NextTokens::make({.max_bytes = 2 * bytes, .key = key, .vocabulary = vocabulary, .rankings = true}).value();
 }
 Ranking ranking_of(const Tokens& tokens) { return Ranking(tokens); }
 
@@ -41,10 +44,10 @@ TEST(RankingOfTokens, TakesTheFirstEightAndNoNegativeOnes) {
 
 /// A table with room for all rows has the latest ranking of every context, and no other. A few rows of the same line
 /// are replaced, so their contexts must have no ranking.
-TEST(RankedRows, AreThoseOfANaiveReference) {
+TEST(NextTokenRankings, AreThoseOfANaiveReference) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     Random random(seed);
-    RankedRows table = table_of(1 << 20, seed);
+    NextTokens table = table_of(1 << 20, seed);
     RankedModel model;
     for (int round = 0; round < 5; ++round) {
       const Rows rows = random_rows(random, 100, 20);
@@ -69,55 +72,56 @@ TEST(RankedRows, AreThoseOfANaiveReference) {
   }
 }
 
-TEST(RankedRows, MayHaveRanksWithoutATokenAndRepeatedTokens) {
-  RankedRows table = table_of(1 << 12);
+TEST(NextTokenRankings, MayHaveRanksWithoutATokenAndRepeatedTokens) {
+  NextTokens table = table_of(1 << 12);
   Ranking gaps;
   gaps.tokens[1] = 4;
   gaps.tokens[3] = 4;
   gaps.tokens[7] = 0;
   table.add(Rows{{none, 4, gaps}, {4, 4, ranking_of({4, 4, 4, 4, 4, 4, 4, 4})}});
-  EXPECT_EQ(table.after(4), gaps);
-  EXPECT_EQ(table.after(4, 4), ranking_of({4, 4, 4, 4, 4, 4, 4, 4}));
+  EXPECT_EQ(table.after(4).ranking(), gaps);
+  EXPECT_EQ(table.after(4, 4).ranking(), ranking_of({4, 4, 4, 4, 4, 4, 4, 4}));
 }
 
-TEST(RankedRows, WithoutAContextOrARankingAreLeftOut) {
-  RankedRows table = table_of(1 << 12);
+TEST(NextTokenRankings, WithoutAContextOrARankingAreLeftOut) {
+  NextTokens table = table_of(1 << 12);
   table.add(Rows{{none, 1, ranking_of({5})}});
   const auto before = table.copy().value();
-  table.add({});
-  table.add(Rows{RankedRows::Row(), {none, 1, Ranking()}, {2, 1, Ranking()}, {none, none, ranking_of({6})}});
+  table.add(Rows());
+  table.add(Rows{NextTokens::RankedRow(), {none, 1, Ranking()}, {2, 1, Ranking()}, {none, none, ranking_of({6})}});
   table.add(Rows{{3, none, ranking_of({6})}});
-  EXPECT_TRUE(same_rows(table, before));
+  EXPECT_TRUE(same_rankings(table, before));
 }
 
-TEST(RankedRows, WithTokensOutsideTheVocabularyAreLeftOut) {
+TEST(NextTokenRankings, WithTokensOutsideTheVocabularyAreLeftOut) {
   constexpr Token largest = std::numeric_limits<Token>::max();
-  for (const std::uint32_t vocabulary : {100U, 0x80000000U}) {
-    RankedRows table = RankedRows::make({.max_bytes = 1 << 12, .vocabulary = vocabulary}).value();
-    const Token last_known = vocabulary == 100 ? 99 : largest;
+  for (const std::uint32_t vocabulary : {100U, 0x7fffffffU}) {
+    NextTokens table = table_of(1 << 12, 7, vocabulary);
+    const Token last_known = vocabulary == 100 ? 99 : largest - 1;
     Ranking negative = ranking_of({1, 2});
     negative.tokens[4] = -2;
     Rows rows = {{none, -2, ranking_of({1})},
                  {-2, 1, ranking_of({1})},
                  {std::numeric_limits<Token>::min(), 1, ranking_of({1})},
-                 {none, 1, negative}};
+                 {none, 1, negative},
+                 {none, largest, ranking_of({1})},
+                 {largest, 1, ranking_of({1})},
+                 {none, 1, ranking_of({1, largest})}};
     if (vocabulary == 100)
-      for (const RankedRows::Row& row : Rows{{none, 100, ranking_of({1})},
-                                             {100, 1, ranking_of({1})},
-                                             {none, 1, ranking_of({1, 100})},
-                                             {none, 1, ranking_of({largest})}})
+      for (const NextTokens::RankedRow& row :
+           Rows{{none, 100, ranking_of({1})}, {100, 1, ranking_of({1})}, {none, 1, ranking_of({1, 100})}})
         rows.push_back(row);
     table.add(rows);
-    EXPECT_TRUE(same_rows(table, RankedRows::make(table.options()).value())) << vocabulary;
+    EXPECT_TRUE(same_rankings(table, NextTokens::make(table.options()).value())) << vocabulary;
     table.add(Rows{{last_known, last_known, ranking_of({last_known, 0})}});
-    EXPECT_EQ(table.after(last_known, last_known), ranking_of({last_known, 0}));
+    EXPECT_EQ(table.after(last_known, last_known).ranking(), ranking_of({last_known, 0}));
   }
 }
 
 /// A table far too small for its rows: each ranking found is that of its context.
-TEST(RankedRows, OfFullTablesAreThoseOfTheirContext) {
+TEST(NextTokenRankings, OfFullTablesAreThoseOfTheirContext) {
   Random random(1);
-  RankedRows table = table_of(64 * 50);
+  NextTokens table = table_of(64 * 50);
   RankedModel model;
   std::size_t found = 0;
   for (int round = 0; round < 200; ++round) {
@@ -134,27 +138,28 @@ TEST(RankedRows, OfFullTablesAreThoseOfTheirContext) {
 }
 
 /// Lines that both tables have used hold the row of the newer table. All other lines hold the only row.
-TEST(RankedRowsMerged, AreThoseOfTheNewerTableWhereBothHaveOne) {
+TEST(NextTokenRankingsMerged, AreThoseOfTheNewerTableWhereBothHaveOne) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed);
-    RankedRows first = table_of(64 * 100);
-    RankedRows second = table_of(64 * 100);
+    NextTokens first = table_of(64 * 100);
+    NextTokens second = table_of(64 * 100);
     first.add(random_rows(random, 60, 30));
     second.add(random_rows(random, 60, 30));
     const auto before = first.copy().value();
     ASSERT_TRUE(first.merge(second));
     for (std::size_t line = 0; line < first.lines(); ++line)
-      ASSERT_EQ(first.line(line), second.line(line).ranking.empty() ? before.line(line) : second.line(line));
+      ASSERT_EQ(ranking_in(first, line),
+                ranking_in(second, line).ranking.empty() ? ranking_in(before, line) : ranking_in(second, line));
   }
 }
 
-TEST(RankedRows, AreTheSameForTheSameRowsOnEveryMachine) {
+TEST(NextTokenRankings, AreTheSameForTheSameRowsOnEveryMachine) {
   Random random(1);
-  RankedRows table = table_of(1 << 12, 5);
+  NextTokens table = table_of(1 << 12, 5);
   table.add(random_rows(random, 1'000, 300));
   std::uint64_t digest = 0;
   for (std::size_t line = 0; line < table.lines(); ++line) {
-    const RankedRows::Line row = table.line(line);
+    const testing::RankedLine row = ranking_in(table, line);
     digest = testing::mix(digest ^ row.tag);
     for (const Token token : row.ranking.tokens) digest = testing::mix(digest ^ static_cast<std::uint32_t>(token));
   }
@@ -162,4 +167,4 @@ TEST(RankedRows, AreTheSameForTheSameRowsOnEveryMachine) {
 }
 
 }  // namespace
-}  // namespace reprise::ranked_rows_test
+}  // namespace reprise::next_token_rankings_test
