@@ -106,6 +106,28 @@ TEST_F(OpenRoundTest, KeepsTheDraftOfAPassThatIsGivenUp) {
   round.constrain([](TokenSpan path) { return path.size(); });
   EXPECT_EQ(refusal_of_plan(), ErrorCode::not_proposed) << "there was none to give up";
 }
+TEST_F(OpenRoundTest, EachPlanHasTheNodesThatFitNow) {
+  const auto tokens_of = [](const Result<Pass>& pass) {
+    return pass ? std::vector<Token>(pass->batch.begin() + 1, pass->batch.end()) : std::vector<Token>();
+  };
+  begin({.allowed_widths = {1, 2, 3, 4}, .pad_token = 0});
+  propose({3, 4, 5});
+  const auto room = round.fit(sequence, unlimited, Cut::budget);
+  ASSERT_TRUE(room && round.plan(sequence, {1, 2, Cut::none}, *room, true));
+  EXPECT_THAT(tokens_of(round.pass(sequence)), ElementsAre(3, 0, 0));
+  EXPECT_THAT(tokens_of(plan(3)), ElementsAre(3, 4, 5)) << "after padding";
+  limits.draft.max_depth = 2;
+  EXPECT_THAT(tokens_of(plan(3)), ElementsAre(3, 4));
+  limits.draft.max_depth = unlimited;
+  round.constrain([](TokenSpan) { return std::size_t{1}; });
+  EXPECT_THAT(tokens_of(plan(3)), ElementsAre(3));
+  round.close();
+  propose({6, 7});
+  EXPECT_THAT(tokens_of(plan(3)), ElementsAre(6, 7));
+  round.close();
+  round.open(limits);
+  EXPECT_THAT(tokens_of(plan(3)), IsEmpty()) << "without a draft";
+}
 TEST_F(OpenRoundTest, RefusesPicksThatDecideNothing) {
   begin();
   propose({3});

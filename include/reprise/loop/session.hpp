@@ -370,7 +370,7 @@ Result<void> Session<Strategy, Control>::commit(Ticket ticket, std::optional<Dur
   if (!round_.resolved(ticket)) return detail::OpenRound::bad_ticket();
   const std::size_t before = context().size();
   const PassReport report = round_.report(sequence_, pass_time);
-  const Outcome outcome = round_.commit(sequence_, pass_time);  // final, even if control or strategy throws
+  const Outcome outcome = round_.commit(sequence_, report);  // final, even if control or strategy throws
   const bool in_step = std::exchange(strategy_in_step_, false);
   control_.learn(outcome, report);
   strategy_in_step_ = in_step;

@@ -64,6 +64,7 @@ class OpenRound {
   void close() noexcept {
     phase_ = Phase::closed;
     draft_ = {};
+    selected_depth_.reset();
     malformed_ = false;
     no_draft_ = Cut::no_match;
     constraints_.clear();
@@ -82,6 +83,7 @@ class OpenRound {
   /// included. `gated`: true if control asked for no draft.
   void propose(const Draft& draft, std::size_t max_leaves, bool gated) noexcept {
     draft_ = draft.view();
+    selected_depth_.reset();
     max_leaves_ = draft_.kind() == DraftKind::sampled ? 1 : max_leaves;
     malformed_ = draft.malformed();
     if (draft.left_out())
@@ -98,6 +100,7 @@ class OpenRound {
   template <class Allowed>
   void constrain(Allowed&& allowed) {
     if (phase_ != Phase::closed) phase_ = Phase::open;
+    selected_depth_.reset();
     if (draft_.kind() == DraftKind::sampled || draft_.empty()) return;
     static_cast<void>(constraints_.resize(draft_.size(), Constraint::inner));  // the memory is reserved
     // No ticket is open, so the memory of the batch can hold the path.
@@ -118,8 +121,7 @@ class OpenRound {
     const std::size_t context_left = sequence.context_left(*limits_);
     const std::size_t tokens_left = sequence.tokens_left(*limits_);
     const std::size_t deepest = std::min({limits_->draft.max_depth, can.max_depth, context_left, tokens_left});
-    const DraftRows rows{{sent_.data(), most_nodes_}, {parents_.data(), most_nodes_}, {depths_.data(), most_nodes_}};
-    selected_ = select_nodes(draft_, deepest, rows, {constraints_.data(), constraints_.size()});
+    select(deepest);
     // A depth limit removes single nodes. selected_.nodes counts the remaining nodes for the smallest depth limit only,
     // so only that limit is a rule.
     const auto by_depth = [&](std::size_t depth) { return depth == deepest ? selected_.nodes : unlimited; };
@@ -234,9 +236,9 @@ class OpenRound {
             .replayed = replays(sequence.capabilities()) && keep_ == 0,
             .last = walked_.finish != FinishReason::none};
   }
-  /// Commits the decision to the sequence and its statistics, and closes the round. Returns the outcome of the draft,
-  /// valid until the next draft is written. Precondition: resolved.
-  Outcome commit(Sequence& sequence, std::optional<Duration> pass_time) noexcept {
+  /// Commits the decision to the sequence and its statistics, and closes the round. `report`: that of the pass. Returns
+  /// the outcome of the draft, valid until the next draft is written. Precondition: resolved.
+  Outcome commit(Sequence& sequence, const PassReport& report) noexcept {
     sequence.commit({committed_.data(), walked_.committed}, walked_, keep_);
     for (std::size_t i = 0; i < walked_.accepted; ++i) path_[i] = sent_[static_cast<std::size_t>(path_[i])];
     const Outcome outcome{DraftView({nodes_.data(), draft_.size() + padding_}, draft_.kind()),
@@ -245,7 +247,7 @@ class OpenRound {
                           walked_.pick,
                           cut_,
                           {top_k_.data(), top_k_.size()}};
-    sequence.statistics().record(outcome, {depths_.data(), drafted_}, padding_, walked_.committed, pass_time);
+    sequence.statistics().record(outcome, {depths_.data(), drafted_}, padding_, walked_.committed, report.time);
     close();  // the outcome's memory remains valid
     return outcome;
   }
@@ -255,6 +257,13 @@ class OpenRound {
 
   [[nodiscard]] bool chain() const noexcept { return max_leaves_ <= 1; }
 
+  /// Selects the nodes of the draft that are not deeper than `deepest`, unless the last call did so: plan() follows
+  /// offer().
+  void select(std::size_t deepest) noexcept {
+    if (deepest == std::exchange(selected_depth_, deepest)) return;
+    const DraftRows rows{{sent_.data(), most_nodes_}, {parents_.data(), most_nodes_}, {depths_.data(), most_nodes_}};
+    selected_ = select_nodes(draft_, deepest, rows, {constraints_.data(), constraints_.size()});
+  }
   [[nodiscard]] Result<void> check_fit(const Sequence& sequence) noexcept {
     if (!sequence.begun()) return Sequence::not_begun();
     if (phase_ == Phase::closed)
@@ -304,6 +313,7 @@ class OpenRound {
   }
   /// Writes the pad rows: their nodes after the nodes of the draft, and their rows after its rows.
   void add_padding(const DraftChoice& choice, Token pad) noexcept {
+    if (choice.padding > 0) selected_depth_.reset();  // overwrites later nodes
     const std::size_t first = choice.nodes;
     const bool follows = chain() && first > 0;
     // Kept in variables, because g++ 12 at -O3 miscompiles a loop that reads them back from the arrays (loop
@@ -375,6 +385,7 @@ class OpenRound {
   bool redraws_ = false;
   Cut no_draft_ = Cut::no_match;  // why the draft is empty, if it is
   SelectedNodes selected_;
+  std::optional<std::size_t> selected_depth_;  // for which `selected_` holds
   Cut cut_ = Cut::none;  // after fit(): the rule that limits the pass; after plan(): the binding rule
   Ticket ticket_;
   std::size_t pending_ = 0;
