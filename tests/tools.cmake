@@ -103,6 +103,7 @@ if(Python3_Interpreter_FOUND)
     "setups=${Python3_EXECUTABLE} ${bench}/llama/setups.py"
     "setups_table=${Python3_EXECUTABLE} ${bench}/llama/setups_table.py"
     "compile=${Python3_EXECUTABLE} ${bench}/compile/compile.py"
+    "fit_constants=${Python3_EXECUTABLE} ${bench}/replay/fit_constants.py"
   )
   add_test(NAME commands.readme_table COMMAND ${Python3_EXECUTABLE} ${commands}/readme_table.py
                                               $<TARGET_FILE:reprise-replay>)
