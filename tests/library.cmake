@@ -71,12 +71,12 @@ reprise_add_layer_tests(
   history_store
   history_store_interleaving
   history_store_poisoning
+  memory
   snapshot
   snapshot_calibration
   snapshot_file
   snapshot_runs
   table_snapshot
-  tenants
 )
 reprise_add_layer_tests(
   draft
@@ -234,7 +234,7 @@ reprise_add_tests(
   property/sampling_statistics.test.cpp
   property/small_trees.test.cpp
   property/small_world.test.cpp
-  property/tenant_isolation.test.cpp
+  property/salt_isolation.test.cpp
   SHARDS 8
 )
 
@@ -297,7 +297,7 @@ reprise_add_tests(
   index/next_tokens.allocation.test.cpp
   index/token_counts.allocation.test.cpp
   history/snapshot.allocation.test.cpp
-  history/tenants.allocation.test.cpp
+  history/memory.allocation.test.cpp
   property/allocation.test.cpp
   engine/sampler_history.allocation.test.cpp
   loop/session.allocation.test.cpp

@@ -8,10 +8,8 @@
 #include "common/input_error.hpp"
 #include "engine_error.hpp"
 #include "replay/trace.hpp"
-#include "reprise/history/history_snapshot.hpp"
-#include "reprise/history/snapshot.hpp"
+#include "reprise/history/memory.hpp"
 #include "reprise/history/snapshot_file.hpp"
-#include "reprise/history/table_snapshots.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -33,14 +31,6 @@ void check(const Result<void>& done, const std::string& name) {
 std::size_t most_bytes() {
   const replay::ReplaySettings settings;
   return 2 * settings.memory_bytes + 4 * settings.next_token_bytes + (std::size_t{1} << 20);
-}
-
-void load_one(replay::Past& past, std::span<const std::byte> bytes, std::uint64_t fingerprint,
-              const std::string& name) {
-  const auto reader = SnapshotReader::open(bytes, fingerprint);
-  if (!reader) check(reader.error(), name);
-  check(load_history(bytes, fingerprint, past.memory, past.calibration), name);
-  if (reader->section(SectionKind::next_tokens)) check(load_next_tokens(*reader, past.next_tokens), name);
 }
 
 }  // namespace
@@ -75,17 +65,14 @@ void load_memory(std::span<Drafting> draftings, const std::string& path, std::ui
   Bytes bytes;
   check(load_file(path, bytes, most_bytes()), name);
   if (bytes.size() == 0) throw InputError(name + ": the file is empty; give a saved snapshot");
-  for (Drafting& drafting : draftings) load_one(*drafting.past, {bytes.data(), bytes.size()}, fingerprint, name);
+  for (Drafting& drafting : draftings)
+    check(drafting.past->memory->load({bytes.data(), bytes.size()}, fingerprint), name);
 }
 
 void save_memory(const Drafting& drafting, const std::string& path, std::uint64_t fingerprint) {
-  const replay::Past& past = *drafting.past;
-  const std::size_t table = detail::SnapshotFormat::section_header_bytes + next_token_bytes(past.next_tokens);
-  std::vector<std::byte> room(snapshot_bytes_of(past.memory) + table);
-  SnapshotWriter writer(room, fingerprint);
-  write_history(writer, past.memory, past.calibration);
-  write_next_tokens(writer, past.next_tokens);
-  const auto bytes = writer.finish();
+  const Memory& memory = *drafting.past->memory;
+  std::vector<std::byte> room(memory.snapshot_bytes());
+  const auto bytes = memory.save(room, fingerprint);
   if (!bytes) throw EngineError("--snapshot-out " + path + ": " + std::string(bytes.error().message));
   if (const auto saved = save_file(path, *bytes); !saved)
     throw EngineError("--snapshot-out " + path + ": " + std::string(saved.error().message));

@@ -58,7 +58,7 @@ std::vector<Counts> replay_chained(const Assignment& assignment, Job& job, tools
   const bool remembers = job.remembers(settings);
   Past past;
   if (remembers && job.run.remembers == Remembers::sequences)
-    give_room(past, settings.memory_bytes, settings.next_token_bytes, settings.top_k);
+    give_room(past, settings.kept == Kept::past ? settings.memory_bytes : 0, settings.next_token_bytes, settings.top_k);
   if (!assignment.snapshot_in.bytes.empty()) load(past, assignment.snapshot_in);
   ReplayControl control = make_control(setup);
   StreamPosition stream;

@@ -34,7 +34,9 @@ struct Job {
 
   [[nodiscard]] bool weighed() const { return control.kind == ControlKind::cost; }
   [[nodiscard]] bool remembers(const ReplaySettings& settings) const {
-    return settings.kept == Kept::past && run.remembers != Remembers::nothing;
+    return settings.kept == Kept::past
+               ? run.remembers != Remembers::nothing
+               : settings.kept == Kept::calibration && run.calibrated && run.remembers == Remembers::sequences;
   }
   /// Most tokens drafted in one pass. A published method of a fixed size has its own number, unless `settings` have a
   /// lower one than the default, or control weighs its drafts.

@@ -184,14 +184,16 @@ std::vector<Option> replay_rows(Options& o) {
           {.name = "--memory",
            .value = "MEMORY",
            .help = "state that is kept from session to session:\n"
-                   "  session   (default) nothing\n"
-                   "  past      sessions leave their prompts, outputs and learned state to later\n"
-                   "            ones, in the order of the file. Strategies without a memory (see\n"
-                   "            --list) are replayed as with session, and their results say so.\n"
-                   "            Each trace, strategy, control and curve has a memory of its own,\n"
-                   "            empty at first. Its sessions are replayed one after the other",
-           .read = word(o.settings.kept, named(Kept::session, Kept::past)),
-           .wanted = "session or past"},
+                   "  session      (default) nothing\n"
+                   "  calibration  what a strategy has learned about its probabilities, and no text\n"
+                   "  past         sessions leave their prompts, outputs and learned state to\n"
+                   "               later ones, in the order of the file\n"
+                   "Strategies without such a memory (see --list) are replayed as with session,\n"
+                   "and their results say so. Each trace, strategy, control and curve has a\n"
+                   "memory of its own, empty at first. Its sessions are replayed one after the\n"
+                   "other",
+           .read = word(o.settings.kept, named(Kept::session, Kept::calibration, Kept::past)),
+           .wanted = "session, calibration or past"},
           {"--memory-bytes", "N", "upper limit of such a memory (default 67108864, 64 MiB); a token takes 18.2",
            whole(o.settings.memory_bytes, 1, std::uint64_t{1} << 40, "a number of bytes,")},
           {"--next-tokens", "N",
@@ -234,6 +236,10 @@ std::vector<Option> result_rows(Options& o) {
            "replay all traces as one, in the order given: one result for all, and state\n"
            "that is kept from session to session is also kept from file to file",
            flag(o.stream)},
+          {"--shuffle", "SEED",
+           "replay the sessions of a trace, or of the stream, in a random order with this\n"
+           "seed; with --stream and --by-category: texts of several kinds, mixed",
+           whole(o.shuffle, 1, 1'000'000, "a number of seed,")},
           {"--by-category", "", "also one result for each category of a trace", flag(o.by_category)},
           {"--ceiling", "",
            "also an upper bound for drafters that copy from their session: an oracle\n"
@@ -326,7 +332,7 @@ void agree(const Options& o, const tools::GivenOptions& given) {
   given.only(o.pass_times.empty() || !o.costs.empty(), {"--noise", "--outliers"},
              "needs --cost: all times come from the recordings of --pass-times");
   given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--next-tokens", "--snapshot-in", "--snapshot-out"},
-             "needs --memory past: with --memory session, nothing is kept from session to session");
+             "needs --memory past: otherwise, no text is kept from session to session");
   if (given("--fingerprint") && o.snapshot_in.empty() && o.snapshot_out.empty() && o.corpora.empty())
     throw InputError(
         "--fingerprint needs --snapshot-in, --snapshot-out or --corpus: it identifies the tokenizer of such a file");

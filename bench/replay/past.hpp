@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "common/any_strategy.hpp"
-#include "reprise/evidence/calibration_state.hpp"
-#include "reprise/history/history_store.hpp"
-#include "reprise/index/next_tokens.hpp"
+#include "reprise/history/memory.hpp"
 #include "reprise_methods/token_table.hpp"
 #include "trace.hpp"
 
@@ -20,9 +18,7 @@ namespace reprise::replay {
 
 /// The state that sessions of one run leave to later ones. A strategy uses the part that it supports.
 struct Past {
-  HistoryStore memory;                       ///< capacity 0 unless --memory past
-  NextTokens next_tokens;                    ///< without lines unless --memory past
-  CalibrationState calibration;              ///< from the last session
+  std::optional<Memory> memory;              ///< for strategies that keep sequences
   std::shared_ptr<TokenTable> table;         ///< made by the first strategy that needs one
   std::optional<AnyStrategy> strategy = {};  ///< the strategy of the last session, if it keeps its own knowledge
 
@@ -37,8 +33,9 @@ struct SnapshotBytes {
   std::string name = {};  ///< the name in error messages
 };
 
-/// Gives the past a history store of at most `max_bytes`, and a table of next tokens with at most `next_token_bytes`
-/// for counts (0: no table) and, with `rankings`, as many for rankings. Throws InputError.
+/// Gives the past a memory with text of at most `max_bytes` (0: what was learned alone), and a table of next tokens
+/// with at most `next_token_bytes` for counts (0: no table) and, with `rankings`, as many for rankings. Throws
+/// InputError.
 void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes = 0, bool rankings = true);
 /// Restores a saved past. Throws InputError that describes the fault of the snapshot.
 void load(Past& past, const SnapshotBytes& snapshot);
@@ -47,6 +44,6 @@ std::vector<std::byte> save(const Past& past, std::uint64_t fingerprint);
 
 /// Records the end of a session: its prompts and outputs, and the knowledge of the strategy `used`. For strategies that
 /// keep sequences.
-void leave(Past& past, const TraceSession& session, const AnyStrategy& used);
+void leave(Past& past, const TraceSession& session, AnyStrategy used);
 
 }  // namespace reprise::replay

@@ -28,8 +28,9 @@ enum class CostKnown : std::uint8_t {
 
 /// The state that sessions leave to later ones.
 enum class Kept : std::uint8_t {
-  session,  ///< nothing, not even learned state
-  past,     ///< their tokens and the learned state, if the strategy has a memory for them
+  session,      ///< nothing, not even learned state
+  calibration,  ///< the calibration, if the strategy has one, and no tokens
+  past,         ///< their tokens and the learned state, if the strategy has a memory for them
 };
 
 /// The settings shared by all runs of a replay. Their initial values let a drafter use all that a trace has; the tool
@@ -69,7 +70,9 @@ constexpr std::string_view name(CostKnown known) {
 }
 /// Returns true if control receives the times of passes.
 constexpr bool timed(CostKnown known) { return known == CostKnown::learned || known == CostKnown::carried; }
-constexpr std::string_view name(Kept kept) { return kept == Kept::session ? "session" : "past"; }
+constexpr std::string_view name(Kept kept) {
+  return kept == Kept::session ? "session" : kept == Kept::calibration ? "calibration" : "past";
+}
 constexpr std::string_view shape_name(bool trees) { return trees ? "tree" : "chain"; }
 
 }  // namespace reprise::replay

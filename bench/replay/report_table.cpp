@@ -158,9 +158,11 @@ class Block {
   void remembered(const std::vector<RowGroup>& groups) const {
     std::string all;
     for (const RowGroup& group : groups)
-      if (const Row& row = *group.front(); row.kept == Kept::past)
+      if (const Row& row = *group.front(); row.kept != Kept::session)
         all += (all.empty() ? "" : ", ") + label(row) + " (" + bytes(row.memory_bytes) + ")";
-    if (!all.empty()) out_ << "  past sessions are remembered: " << all << "\n";
+    if (all.empty()) return;
+    const bool text = report_.settings.kept == Kept::past;
+    out_ << (text ? "  past sessions are remembered: " : "  the calibration of past sessions is kept: ") << all << "\n";
   }
   void shown_top_k(const std::vector<RowGroup>& groups) const {
     std::string all;

@@ -70,7 +70,7 @@ std::vector<Row> rows_of(const Assignment& assignment, std::span<const Job> jobs
         row.counts = sum;
         row.counts.charges = {i < sum.charges.size() ? sum.charges[i]
                                                      : Charge()};  // without sessions there are no charges
-        row.kept = job.remembers(assignment.settings) ? Kept::past : Kept::session;
+        row.kept = job.remembers(assignment.settings) ? assignment.settings.kept : Kept::session;
         row.memory_bytes = job.memory_bytes;
         row.max_nodes = job.max_nodes(assignment.settings);
         row.reads_corpora = job.run.remembers == Remembers::sequences;

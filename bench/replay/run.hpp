@@ -27,7 +27,7 @@ struct Row {
   ControlSpec control;
   std::size_t curve = 0;                      ///< index of the curve
   Counts counts;                              ///< charged under that curve only
-  Kept kept = Kept::session;                  ///< past: sessions left state to later ones
+  Kept kept = Kept::session;                  ///< the state that sessions left to later ones
   std::uint64_t memory_bytes = 0;             ///< size of that state at the end
   std::size_t max_nodes = usual_draft_nodes;  ///< most tokens drafted in one pass
   bool reads_corpora = false;                 ///< the strategy reads datastores

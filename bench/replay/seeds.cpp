@@ -93,7 +93,7 @@ std::vector<SeedRow> rows_of(const Assignment& assignment, const Job& cell, cons
     row.strategy = cell.run.spec;
     row.control = cell.control;
     row.curve = cell.first_curve;
-    row.kept = cell.remembers(assignment.settings) ? Kept::past : Kept::session;
+    row.kept = cell.remembers(assignment.settings) ? assignment.settings.kept : Kept::session;
     row.told_rows = told.rows();
     std::tie(row.category, row.told) = told.sums()[i];
     if (row.told.charges.empty()) row.told.charges.resize(1);

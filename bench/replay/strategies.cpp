@@ -74,13 +74,9 @@ std::size_t length(const Settings& settings, std::string_view key) {
 AnyStrategy make_ngram(const Settings& settings, Past* past) {
   NgramOptions options;
   if (settings.word("rows") == "no") options.top_k = 0;
-  std::size_t stores = 0;
-  if (past != nullptr) {
-    options.stores[stores++] = past->memory;
-    if (past->next_tokens.lines() != 0 && settings.word("next_tokens") == "yes")
-      options.next_tokens = &past->next_tokens;
-    options.prior = past->calibration;
-  }
+  if (past != nullptr) options = past->memory->options(0, options);
+  if (settings.word("next_tokens") != "yes") options.next_tokens = nullptr;
+  std::size_t stores = options.stores[0].empty() ? 0 : 1;
   for (const DatastoreRef& store : settings.stores)
     if (stores < NgramOptions::max_stores) options.stores[stores++] = store;
   const std::string_view index = settings.word("index");
@@ -169,7 +165,7 @@ AnyStrategy make_racer(const Settings& settings, Past* past) {
 /// The datastore of methods that draft from nothing else: the first corpus, or the past. Empty without both.
 DatastoreRef datastore_of(const Settings& settings, const Past* past) {
   if (!settings.stores.empty()) return settings.stores.front();
-  return past == nullptr ? DatastoreRef() : DatastoreRef(past->memory);
+  return past == nullptr ? DatastoreRef() : past->memory->options().stores[0];
 }
 
 AnyStrategy make_rest(const Settings& settings, Past* past) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <random>
 #include <span>
 #include <sstream>
 #include <string>
@@ -177,6 +178,13 @@ std::vector<Trace> joined(std::vector<Trace> traces) {
   return one;
 }
 
+/// Puts the sessions of a trace into a random order.
+void shuffle(Trace& trace, std::size_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<TraceSession>& sessions = trace.sessions;
+  for (std::size_t i = sessions.size(); i > 1; --i) std::swap(sessions[i - 1], sessions[random() % i]);
+}
+
 /// The curves of the options: those of --cost first, then those of --pass-times.
 std::vector<CostCurve> curves_of(const Options& options, const std::vector<std::string>& costs,
                                  const Surroundings& surroundings) {
@@ -251,6 +259,8 @@ int replay(const Options& options, const Surroundings& surroundings) {
                          << ": nothing to replay: no turn has two output tokens or more\n";
   corpora.check(traces);
   if (options.stream) traces = joined(std::move(traces));
+  if (options.shuffle != 0)
+    for (Trace& trace : traces) shuffle(trace, options.shuffle);
 
   std::vector<std::byte> left;
   Assignment assignment = {traces,          runs,           controls, curves, options.settings, options.by_category,

@@ -41,7 +41,7 @@ class Insertion:
 
 INSERTIONS = [
     Insertion("common/common.h", "    COMMON_SPECULATIVE_TYPE_COUNT ", "    COMMON_SPECULATIVE_TYPE_REPRISE,\n", True),
-    Insertion("common/common.h", "    common_params_speculative_ngram_cache ngram_cache;\n", "    std::string reprise_history;\n"),
+    Insertion("common/common.h", "    common_params_speculative_ngram_cache ngram_cache;\n", "    std::string reprise_memory;\n"),
     Insertion(
         "common/speculative.cpp",
         '    {"ngram-cache",   COMMON_SPECULATIVE_TYPE_NGRAM_CACHE}',
@@ -82,7 +82,7 @@ INSERTIONS = [
         '    add_opt(common_arg(\n        {"--spec-reprise-history"}, "FILE",\n'
         '        "keep the texts of requests, and learned pass costs, over restarts (for --spec-type reprise)",\n'
         "        [](common_params & params, const std::string & value) {\n"
-        "            params.speculative.reprise_history = value;\n"
+        "            params.speculative.reprise_memory = value;\n"
         "        }\n"
         "    ).set_examples({LLAMA_EXAMPLE_SERVER}));\n",
         True,

@@ -24,17 +24,16 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
   common_speculative_impl_reprise(const common_params_speculative& params, uint32_t sequences)
       : common_speculative_impl(COMMON_SPECULATIVE_TYPE_REPRISE, sequences, longest),
         vocab(llama_model_get_vocab(llama_get_model(params.draft.ctx_tgt))),
-        path(params.reprise_history),
+        path(params.reprise_memory),
         slots(n_seq),
         most(std::min(longest, static_cast<int32_t>(llama_n_batch(params.draft.ctx_tgt) / n_seq) - 1)) {
-    reprise_history_options kept{};
+    reprise_memory_options kept{};
     kept.size = sizeof(kept);
-    kept.next_token_bytes = 4U << 20;
-    kept.key = history_key();
+    kept.key = memory_key();
     kept.vocabulary = static_cast<uint32_t>(llama_vocab_n_tokens(vocab));
-    need(reprise_history_create(&kept, &history, &error));
+    need(reprise_memory_create(&kept, &memory, &error));
     options.size = sizeof(options);
-    options.history = history;
+    options.memory = memory;
     options.key = secret();
     need(reprise_batch_create(&options, n_seq, &batch, &error));
     llama_model_desc(llama_get_model(params.draft.ctx_tgt), model, sizeof(model));
@@ -45,17 +44,15 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     for (uint32_t i = 0; i < n_seq; ++i) keep(i);
     save();
     reprise_batch_destroy(batch);
-    reprise_history_destroy(history);
+    reprise_memory_destroy(memory);
   }
 
   // The server says when a request begins, but not when one ends.
-  void begin(llama_seq_id seq_id, const llama_tokens& prompt) override {
+  void begin(llama_seq_id seq_id, const llama_tokens&) override {
     const uint32_t begun = static_cast<uint32_t>(seq_id);
     slots[begun].running = false;
     for (uint32_t i = 0; i < n_seq; ++i)
       if (!slots[i].running) keep(i);
-    slots[begun].prompt = prompt.size();
-    reprise_batch_assign(batch, begun, &options);  // with the calibration that the history has now
   }
   void draft(common_speculative_draft_params_vec& dparams) override {
     planned = true;
@@ -97,10 +94,8 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
 
  private:
   struct slot {
-    llama_tokens ids;     // of the request that runs or ran last
-    llama_tokens draft;   // of the pass that runs
-    llama_tokens stored;  // the last text of the slot in the history
-    size_t prompt = 0;
+    llama_tokens ids;    // of the request that runs or ran last
+    llama_tokens draft;  // of the pass that runs
     bool running = false;
     bool kept = true;
   };
@@ -118,12 +113,11 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     llama_tokens ends;
     for (llama_token id = 0; id < llama_vocab_n_tokens(vocab); ++id)
       if (llama_vocab_is_eog(vocab, id)) ends.push_back(id);
-    for (uint32_t i = 0; i < n_seq; ++i)  // reprise_batch_assign() leaves them
+    for (uint32_t i = 0; i < n_seq; ++i)
       if (reprise_batch_stop_at(batch, i, ends.data(), ends.size()) != REPRISE_OK)
         SPC_WRN("reprise: %s\n", reprise_batch_error(batch)->message);
   }
-  // Moves the text of a request that has ended to the history. If it continues the last text of the slot, only the new
-  // part is counted.
+  // Ends a request, which the memory has then.
   void keep(uint32_t ended) {
     slot& mine = slots[ended];
     if (mine.kept || mine.ids.empty()) return;
@@ -132,22 +126,15 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
       reprise_slot last{ended, mine.ids.data(), mine.ids.size(), 0, 0, nullptr, 0, 0};
       reprise_batch_draft(batch, &last, 1, 0);
     }
-    const size_t both = std::min(mine.ids.size(), mine.stored.size());
-    size_t same = 0;
-    while (same < both && mine.ids[same] == mine.stored[same]) ++same;
-    const size_t prompt = std::min(mine.prompt, mine.ids.size());
-    reprise_history_learn_from_batch(history, batch, ended);
-    reprise_history_add(history, ++names, mine.ids.data() + same, mine.ids.size() - same,
-                        prompt - std::min(prompt, same), 0);
-    mine.stored = mine.ids;
+    reprise_batch_forget(batch, ended);
     mine.kept = true;
   }
 
-  // ---- The file of the history ----
+  // ---- The file of the memory ----
 
-  // The history is in the file `path`, its key in `path`.key, and the costs of passes of n sequences in `path`.n.
+  // The memory is in the file `path`, its key in `path`.key, and the costs of passes of n sequences in `path`.n.
   std::string costs_of(uint32_t sequences) const { return path + "." + std::to_string(sequences); }
-  uint64_t history_key() {
+  uint64_t memory_key() {
     uint64_t key = secret();
     if (path.empty()) return key;
     std::string bytes;
@@ -164,8 +151,8 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     std::string bytes;
     if (!read(path, bytes)) return keep_nothing();
     if (bytes.empty()) return;
-    if (reprise_history_load(history, tokenizer(), bytes.data(), bytes.size()) != REPRISE_OK) {
-      SPC_WRN("reprise: %s: %s\n", path.c_str(), reprise_history_error(history)->message);
+    if (reprise_memory_load(memory, 0, tokenizer(), bytes.data(), bytes.size()) != REPRISE_OK) {
+      SPC_WRN("reprise: %s: %s\n", path.c_str(), reprise_memory_error(memory)->message);
       return keep_nothing();
     }
     for (uint32_t n = 1; n <= n_seq; n *= 2) {
@@ -184,7 +171,7 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
       return save(&bytes[0], bytes.size(), &needed) == REPRISE_OK ? bytes : std::string();
     };
     write(path, saved([&](char* bytes, size_t room, size_t* needed) {
-            return reprise_history_save(history, tokenizer(), bytes, room, needed);
+            return reprise_memory_save(memory, 0, tokenizer(), bytes, room, needed);
           }));
     for (uint32_t n = 1; n <= n_seq; n *= 2)
       write(costs_of(n), saved([&](char* bytes, size_t room, size_t* needed) {
@@ -231,9 +218,8 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
   int32_t most;          // drafted tokens of a slot, so that the rows of all slots fit into a batch
   bool planned = false;  // draft() was called since the last pass
   std::vector<reprise_slot> asked;
-  uint64_t names = 0;
   reprise_options options{};
   reprise_error error{};
-  reprise_history* history = nullptr;
+  reprise_memory* memory = nullptr;
   reprise_batch* batch = nullptr;
 };

@@ -9,5 +9,5 @@
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/table_snapshots.hpp"
-#include "reprise/history/tenants.hpp"
+#include "reprise/history/memory.hpp"
 #include "reprise/index/next_tokens.hpp"

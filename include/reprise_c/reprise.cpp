@@ -69,73 +69,44 @@ reprise_status reprise_curve_create(const reprise_cost_point* points, size_t cou
 
 void reprise_curve_destroy(reprise_curve* curve) { delete curve; }
 
-// Histories
+// Memories
 
-reprise_status reprise_history_create(const reprise_history_options* options, reprise_history** history,
-                                      reprise_error* error) {
-  auto result = c::clear(history);
-  if (result) result = c::make_history(options, *history);
+reprise_status reprise_memory_create(const reprise_memory_options* options, reprise_memory** memory,
+                                     reprise_error* error) {
+  auto result = c::clear(memory);
+  if (result) result = c::make_memory(options, *memory);
   return c::created(error, result);
 }
 
-void reprise_history_destroy(reprise_history* history) { delete history; }
+void reprise_memory_destroy(reprise_memory* memory) { delete memory; }
 
-reprise_status reprise_history_add(reprise_history* history, uint64_t name, const reprise_token* tokens, size_t count,
-                                   size_t prompt_count, int32_t removable) {
-  if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
+reprise_status reprise_memory_add(reprise_memory* memory, uint64_t salt, const reprise_token* tokens, size_t count,
+                                  size_t prompt_count) {
+  if (memory == nullptr) return REPRISE_INVALID_ARGUMENT;
   const auto given = c::array_of(tokens, count);
-  if (!given) return history->last.status(given);
-  return history->last.status(c::add_to(*history, name, *given, prompt_count, removable != 0));
+  if (!given) return memory->last.status(given);
+  return memory->last.status(c::add_to(*memory, salt, *given, prompt_count));
 }
 
-reprise_status reprise_history_remove(reprise_history* history, uint64_t name) {
-  if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
-  history->store.remove(name);
+reprise_status reprise_memory_forget(reprise_memory* memory, uint64_t salt) {
+  if (memory == nullptr) return REPRISE_INVALID_ARGUMENT;
+  memory->memory.forget(salt);
   return REPRISE_OK;
 }
 
-reprise_status reprise_history_clear(reprise_history* history) {
-  if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
-  history->store.clear();
-  history->next_tokens.clear();
-  history->calibration = {};
-  return REPRISE_OK;
+reprise_status reprise_memory_save(reprise_memory* memory, uint64_t salt, uint64_t tokenizer, void* buffer, size_t room,
+                                   size_t* needed) {
+  return measured(memory, needed, [&] { return c::save(*memory, salt, tokenizer, buffer, room, *needed); });
 }
 
-reprise_status reprise_history_learn_from_follower(reprise_history* history, const reprise_follower* follower) {
-  if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
-  if (follower == nullptr) return history->last.set(c::refused("the follower is null"));
-  history->calibration = follower->follower.session().strategy().calibration();
-  return REPRISE_OK;
+reprise_status reprise_memory_load(reprise_memory* memory, uint64_t salt, uint64_t tokenizer, const void* bytes,
+                                   size_t count) {
+  if (memory == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return memory->last.status(c::load(*memory, salt, tokenizer, bytes, count));
 }
 
-reprise_status reprise_history_learn_from_batch(reprise_history* history, const reprise_batch* batch, size_t slot) {
-  if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
-  if (batch == nullptr) return history->last.set(c::refused("the batch is null"));
-  if (const auto known = c::check_slot(*batch, slot); !known) return history->last.status(known);
-  history->calibration = batch->follower.strategy(slot).calibration();
-  return REPRISE_OK;
-}
-
-reprise_status reprise_history_learn_from_session(reprise_history* history, const reprise_session* session) {
-  if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
-  if (session == nullptr) return history->last.set(c::refused("the session is null"));
-  history->calibration = session->session.strategy().calibration();
-  return REPRISE_OK;
-}
-
-reprise_status reprise_history_save(reprise_history* history, uint64_t tokenizer, void* buffer, size_t room,
-                                    size_t* needed) {
-  return measured(history, needed, [&] { return c::save(*history, tokenizer, buffer, room, *needed); });
-}
-
-reprise_status reprise_history_load(reprise_history* history, uint64_t tokenizer, const void* bytes, size_t count) {
-  if (history == nullptr) return REPRISE_INVALID_ARGUMENT;
-  return history->last.status(c::load(*history, tokenizer, bytes, count));
-}
-
-const reprise_error* reprise_history_error(const reprise_history* history) {
-  return history == nullptr ? &c::null_handle : history->last.get();
+const reprise_error* reprise_memory_error(const reprise_memory* memory) {
+  return memory == nullptr ? &c::null_handle : memory->last.get();
 }
 
 // Followers
@@ -144,12 +115,13 @@ reprise_status reprise_follower_create(const reprise_options* options, reprise_f
                                        reprise_error* error) {
   auto result = c::clear(follower);
   if (!result) return c::created(error, result);
-  auto session = c::speculator_of(options);
-  if (!session) return c::created(error, session.error());
-  return c::created(error, c::make(*follower, Follower<Speculator>(*std::move(session))));
+  return c::created(error, c::make_with_session<reprise_follower, Follower<Speculator>>(options, *follower));
 }
 
-void reprise_follower_destroy(reprise_follower* follower) { delete follower; }
+void reprise_follower_destroy(reprise_follower* follower) {
+  if (follower != nullptr) c::forget(*follower);
+  delete follower;
+}
 
 reprise_status reprise_follower_draft(reprise_follower* follower, const reprise_token* ids, size_t count, size_t most,
                                       int64_t now_ns, uint64_t conversation, const reprise_token** draft_out,
@@ -183,7 +155,7 @@ reprise_status reprise_follower_stop_at(reprise_follower* follower, const repris
 
 reprise_status reprise_follower_forget(reprise_follower* follower) {
   if (follower == nullptr) return REPRISE_INVALID_ARGUMENT;
-  follower->follower.forget();
+  c::forget(*follower);
   return REPRISE_OK;
 }
 
@@ -212,7 +184,10 @@ reprise_status reprise_batch_create(const reprise_options* options, size_t slots
   return c::created(error, result);
 }
 
-void reprise_batch_destroy(reprise_batch* batch) { delete batch; }
+void reprise_batch_destroy(reprise_batch* batch) {
+  for (size_t slot = 0; batch != nullptr && slot < batch->follower.slots(); ++slot) c::forget(*batch, slot);
+  delete batch;
+}
 
 reprise_status reprise_batch_draft(reprise_batch* batch, reprise_slot* slots, size_t count, int64_t now_ns) {
   if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
@@ -252,7 +227,7 @@ reprise_status reprise_batch_report_top_k(reprise_batch* batch, size_t slot, siz
 reprise_status reprise_batch_forget(reprise_batch* batch, size_t slot) {
   if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
   const auto known = c::check_slot(*batch, slot);
-  batch->follower.forget(slot);
+  c::forget(*batch, slot);
   return batch->last.status(known);
 }
 
@@ -292,9 +267,13 @@ const reprise_error* reprise_batch_error(const reprise_batch* batch) {
 reprise_status reprise_session_create(const reprise_options* options, reprise_session** session, reprise_error* error) {
   auto result = c::clear(session);
   if (!result) return c::created(error, result);
-  auto made = c::speculator_of(options);
-  if (!made) return c::created(error, made.error());
-  return c::created(error, c::make(*session, *std::move(made)));
+  return c::created(error, c::make_with_session<reprise_session, Speculator>(options, *session));
+}
+
+reprise_status reprise_session_keep(reprise_session* session) {
+  if (session == nullptr) return REPRISE_INVALID_ARGUMENT;
+  c::keep(*session);
+  return REPRISE_OK;
 }
 
 reprise_status reprise_session_fork(reprise_session* session, reprise_session** fork) {
@@ -305,10 +284,13 @@ reprise_status reprise_session_fork(reprise_session* session, reprise_session** 
   if (!forked) return session->last.status(forked);
   if (forked->control().memory_bytes() == 0 && session->session.control().memory_bytes() != 0)
     return session->last.set(c::no_memory(session->session.control().memory_bytes()));
-  return session->last.status(c::make(*fork, *std::move(forked)));
+  return session->last.status(c::make(*fork, *std::move(forked), std::optional<Memory>(session->memory)));
 }
 
-void reprise_session_destroy(reprise_session* session) { delete session; }
+void reprise_session_destroy(reprise_session* session) {
+  if (session != nullptr) c::keep(*session);
+  delete session;
+}
 
 reprise_status reprise_session_begin(reprise_session* session, const reprise_token* tokens, size_t count, size_t cached,
                                      const reprise_capabilities* capabilities) {

@@ -19,10 +19,10 @@
  * the function says otherwise; the outputs are 0. The _error function of the handle describes the last error. That of a
  * null handle describes REPRISE_INVALID_ARGUMENT.
  *
- * Threads. A handle may be used by one thread at a time; different handles are independent. Exception: any number of
- * followers, batches and sessions may read one history while one thread writes it. Creating one of them or assigning a
- * slot with a history counts as a use of the history, and of the curve. Learning from a handle counts as a use of that
- * handle.
+ * Threads. A handle may be used by one thread at a time; different handles are independent. Followers,
+ * batches and sessions that have one memory are independent, too: they may be created and used by any threads at the
+ * same time, also while another thread uses the handle of the memory. Creating one of them counts as a use of the
+ * curve.
  *
  * There are no callbacks, no global variables, no threads, no clock and no exceptions.
  */
@@ -52,7 +52,7 @@ extern "C" {
 typedef int32_t reprise_token;
 
 typedef struct reprise_curve reprise_curve;       /* costs of passes that the caller knows */
-typedef struct reprise_history reprise_history;   /* text of earlier sequences */
+typedef struct reprise_memory reprise_memory;     /* what an engine keeps between requests */
 typedef struct reprise_follower reprise_follower; /* drafts for an engine that hands over token ids only */
 typedef struct reprise_batch reprise_batch;       /* the same for an engine that runs several sequences in each pass */
 typedef struct reprise_session reprise_session;   /* drafts for an engine that reports its passes */
@@ -111,71 +111,74 @@ REPRISE_API reprise_status reprise_curve_create(const reprise_cost_point* points
                                                 reprise_error* error);
 REPRISE_API void reprise_curve_destroy(reprise_curve* curve);
 
-/* ---- Histories -------------------------------------------------------------------------------------------------- */
+/* ---- Memories --------------------------------------------------------------------------------------------------- */
 
-typedef struct reprise_history_options {
+/* Bits of reprise_memory_options.flags. */
+enum {
+  REPRISE_MEMORY_NO_TEXT = 1,              /* keep what was learned, but no text and no counts */
+  REPRISE_MEMORY_NO_PROMPTS = 2,           /* keep no text of prompts */
+  REPRISE_MEMORY_NO_OUTPUTS = 4,           /* keep no text that the model generated */
+  REPRISE_MEMORY_NO_NEXT_TOKENS = 8,       /* keep no counts of next tokens */
+  REPRISE_MEMORY_SEPARATE_CALIBRATION = 16 /* salts do not share what reveals no token, either */
+};
+
+typedef struct reprise_memory_options {
   size_t size;
-  size_t max_bytes;        /* memory of the text and its index; 0: 64 MiB */
-  size_t next_token_bytes; /* memory of the table of next-token counts; 0: no table */
+  size_t max_bytes;        /* of the text of a salt and its index; 0: 64 MiB */
+  size_t next_token_bytes; /* of the table of next-token counts of a salt; 0: 4 MiB */
+  size_t salts;            /* maximum number of salts that are kept at the same time; 0: 4 */
   uint64_t key;            /* must be secret and random if the text is not trusted */
   uint32_t vocabulary;     /* negative ids and those from this value on are placeholders; 0: 2^31 - 1 */
-} reprise_history_options;
+  uint32_t flags;          /* REPRISE_MEMORY_NO_TEXT and so on; 0: none */
+} reprise_memory_options;
 
-/* Creates an empty history. Allocates all of its memory. `options` may be null. REPRISE_SIZE_OUT_OF_RANGE: among
- * others, max_bytes above 18 GiB, next_token_bytes above 256 GiB, or vocabulary above 2^31 - 1. */
-REPRISE_API reprise_status reprise_history_create(const reprise_history_options* options, reprise_history** history,
-                                                  reprise_error* error);
-/* No follower, batch or session may use the history any more. */
-REPRISE_API void reprise_history_destroy(reprise_history* history);
+/* Creates what an engine keeps between requests: make one, and keep it as long as the engine. Followers, batches and
+ * sessions with this memory (reprise_options) leave their requests to it, text and all that they learned, costs
+ * included, and begin with it. Text never crosses salts; see history/memory.hpp. `options` may be null.
+ * REPRISE_SIZE_OUT_OF_RANGE: among others, max_bytes above 18 GiB, next_token_bytes above 256 GiB, or vocabulary above
+ * 2^31 - 1. */
+REPRISE_API reprise_status reprise_memory_create(const reprise_memory_options* options, reprise_memory** memory,
+                                                 reprise_error* error);
+/* Handles that use the memory keep it alive. */
+REPRISE_API void reprise_memory_destroy(reprise_memory* memory);
 
-/* Stores a sequence. Its first `prompt_count` tokens are the prompt. `name`: the caller's number for the sequence, for
- * reprise_history_remove(). `removable`: 0 if the sequence will never have to be removed. Only then are its next tokens
- * counted, because counts cannot be removed. Placeholders, for example of images, are neither stored nor counted, and
- * no match continues across them. */
-REPRISE_API reprise_status reprise_history_add(reprise_history* history, uint64_t name, const reprise_token* tokens,
-                                               size_t count, size_t prompt_count, int32_t removable);
-/* Removes the text of all sequences with this name. */
-REPRISE_API reprise_status reprise_history_remove(reprise_history* history, uint64_t name);
-/* Removes everything. */
-REPRISE_API reprise_status reprise_history_clear(reprise_history* history);
+/* Keeps a text that no handle has decoded. Its first `prompt_count` tokens are the prompt. Placeholders, for example of
+ * images, are neither stored nor counted, and no match continues across them. */
+REPRISE_API reprise_status reprise_memory_add(reprise_memory* memory, uint64_t salt, const reprise_token* tokens,
+                                              size_t count, size_t prompt_count);
+/* Forgets all that was kept for a salt. Handles that use it go on with what they have. */
+REPRISE_API reprise_status reprise_memory_forget(reprise_memory* memory, uint64_t salt);
 
-/* Takes over what a follower, a slot of a batch or a session has learned about the target's acceptances. Handles that
- * are created and slots that are assigned later with this history begin with it. It belongs to the same users as the
- * text of the history. */
-REPRISE_API reprise_status reprise_history_learn_from_follower(reprise_history* history,
-                                                               const reprise_follower* follower);
-REPRISE_API reprise_status reprise_history_learn_from_batch(reprise_history* history, const reprise_batch* batch,
-                                                            size_t slot);
-REPRISE_API reprise_status reprise_history_learn_from_session(reprise_history* history, const reprise_session* session);
-
-/* Writes a snapshot to `buffer`, and its size to `*needed`. `tokenizer`: a number that identifies the tokenizer and the
- * model, such as a hash of the file. REPRISE_OUT_OF_ROOM: `*needed` is the number of bytes needed. */
-REPRISE_API reprise_status reprise_history_save(reprise_history* history, uint64_t tokenizer, void* buffer, size_t room,
-                                                size_t* needed);
-/* Adds the contents of a snapshot, its counts included. Any bytes are either loaded or refused; if they are refused,
- * nothing changes. REPRISE_TOKEN_OUT_OF_RANGE: a token of the snapshot is outside the vocabulary of the history. The
- * table of next-token counts is loaded only if key and size are those of the saved table;
- * otherwise the call succeeds and the table stays as it was. */
-REPRISE_API reprise_status reprise_history_load(reprise_history* history, uint64_t tokenizer, const void* bytes,
-                                                size_t count);
-REPRISE_API const reprise_error* reprise_history_error(const reprise_history* history);
+/* Writes a snapshot of a salt to `buffer`, and its size to `*needed`. It has the text, the counts and the calibration,
+ * but no costs of passes. `tokenizer`: a number that identifies the tokenizer and the model, such as a hash of the
+ * file. REPRISE_OUT_OF_ROOM: `*needed` is the number of bytes needed. */
+REPRISE_API reprise_status reprise_memory_save(reprise_memory* memory, uint64_t salt, uint64_t tokenizer, void* buffer,
+                                               size_t room, size_t* needed);
+/* Adds the contents of a snapshot to a salt. Any bytes are either loaded or refused; if they are refused, nothing
+ * changes. REPRISE_TOKEN_OUT_OF_RANGE: a token of the snapshot is outside the vocabulary of the memory. The table of
+ * next-token counts is loaded only if key and size are those of the saved table; otherwise the call succeeds and the
+ * table stays as it was. */
+REPRISE_API reprise_status reprise_memory_load(reprise_memory* memory, uint64_t salt, uint64_t tokenizer,
+                                               const void* bytes, size_t count);
+REPRISE_API const reprise_error* reprise_memory_error(const reprise_memory* memory);
 
 /* ---- Options of followers, batches and sessions ----------------------------------------------------------------- */
 
 typedef struct reprise_options {
   size_t size;
-  const reprise_curve* curve;     /* costs of passes, copied; null: costs are learned from the times of passes */
-  const reprise_history* history; /* must outlive all handles and slots that use it; null: none */
-  size_t max_draft_nodes;         /* upper bound on a sequence's drafted tokens in any pass, at most 64: more is
-                                   * refused with REPRISE_SIZE_OUT_OF_RANGE; 0: that of `most`, up to 64. If that is
-                                   * REPRISE_UNLIMITED, it is 63 in a batch, and 32 in a follower or a session */
-  size_t max_bytes;               /* upper bound on the memory of the index over a sequence; 0: no bound */
-  uint64_t key;                   /* must be secret and random if the text is not trusted */
-  const void* saved_costs;        /* pass costs saved by an earlier follower, batch or session; null: none */
-  size_t saved_costs_size;        /* bytes */
-  const char* engine;             /* the name under which saved_costs were saved */
-  size_t vocabulary;              /* number of token ids; 0: unknown. Negative ids and those from here on are
-                                   * placeholders, for example of images: never drafted, and no match contains one */
+  const reprise_curve* curve;   /* costs of passes, copied; null: costs are learned from the times of passes */
+  const reprise_memory* memory; /* kept alive by the handles that use it; null: none */
+  size_t max_draft_nodes;       /* upper bound on a sequence's drafted tokens in any pass, at most 64: more is
+                                 * refused with REPRISE_SIZE_OUT_OF_RANGE; 0: that of `most`, up to 64. If that is
+                                 * REPRISE_UNLIMITED, it is 63 in a batch, and 32 in a follower or a session */
+  size_t max_bytes;             /* upper bound on the memory of the index over a sequence; 0: no bound */
+  uint64_t key;                 /* must be secret and random if the text is not trusted */
+  const void* saved_costs;      /* pass costs saved by an earlier follower, batch or session; null: none */
+  size_t saved_costs_size;      /* bytes */
+  const char* engine;           /* the name under which saved_costs were saved */
+  size_t vocabulary;            /* number of token ids; 0: unknown. Negative ids and those from here on are
+                                 * placeholders, for example of images: never drafted, and no match contains one */
+  uint64_t salt;                /* a number for the parties that share text in the memory */
 } reprise_options;
 
 /* ---- Followers -------------------------------------------------------------------------------------------------- */
@@ -183,6 +186,8 @@ typedef struct reprise_options {
 /* Creates a follower. See loop/follower.hpp for what it finds out by itself. `options` may be null, here and below. */
 REPRISE_API reprise_status reprise_follower_create(const reprise_options* options, reprise_follower** follower,
                                                    reprise_error* error);
+/* The memory has the last sequence then, as after reprise_follower_forget(). The other destroy functions do the same.
+ */
 REPRISE_API void reprise_follower_destroy(reprise_follower* follower);
 
 /* Returns a draft of at most `most` tokens that may follow the `count` tokens in `ids`: all tokens that the engine has
@@ -208,7 +213,7 @@ REPRISE_API reprise_status reprise_follower_verified(reprise_follower* follower,
 /* Sets the tokens that end a generation, which are copied: nothing is drafted after them. They apply from the next
  * draft on, for all sequences. Tokens that follow such an end anyway are a new turn. */
 REPRISE_API reprise_status reprise_follower_stop_at(reprise_follower* follower, const reprise_token* eos, size_t count);
-/* The next draft begins a new sequence. */
+/* The next draft begins a new sequence. Call it when a request has ended: the memory has its sequence then. */
 REPRISE_API reprise_status reprise_follower_forget(reprise_follower* follower);
 /* Writes the counts of all sequences as a JSON object, with a final 0. `*needed`: bytes, the final 0 included. */
 REPRISE_API reprise_status reprise_follower_statistics(reprise_follower* follower, char* buffer, size_t room,
@@ -258,11 +263,13 @@ REPRISE_API reprise_status reprise_batch_stop_at(reprise_batch* batch, size_t sl
  * pass does not have is ignored. REPRISE_NOT_PLANNED: the slot has no pass. */
 REPRISE_API reprise_status reprise_batch_report_top_k(reprise_batch* batch, size_t slot, size_t row,
                                                       const reprise_token* likeliest, size_t count);
-/* The next ids of a slot begin a new sequence. */
+/* The next ids of a slot begin a new sequence. Call it when a request has ended: the memory has its sequence then. The
+ * memory gets it also if the slot has other ids, is assigned, or is in none of 64 calls. */
 REPRISE_API reprise_status reprise_batch_forget(reprise_batch* batch, size_t slot);
-/* The next ids of a slot begin a new sequence that drafts with the `history`, `key` and `max_bytes` of these options,
- * such as those of the request's tenant. The other members have no effect: costs belong to the batch. A request that
- * goes on in another slot needs a call there, too. Afterwards, the slot does not use its earlier history. */
+/* The next ids of a slot begin a new sequence that drafts with the `memory`, `salt`, `key` and `max_bytes` of these
+ * options, such as those of the request's tenant. The other members have no effect: costs belong to the batch. A
+ * request that goes on in another slot needs a call there, too. Afterwards, the slot does not use its earlier memory.
+ */
 REPRISE_API reprise_status reprise_batch_assign(reprise_batch* batch, size_t slot, const reprise_options* options);
 /* Like reprise_follower_statistics(), for all sequences of a slot. */
 REPRISE_API reprise_status reprise_batch_statistics(reprise_batch* batch, size_t slot, char* buffer, size_t room,
@@ -358,6 +365,8 @@ REPRISE_API reprise_status reprise_session_create(const reprise_options* options
                                                   reprise_error* error);
 /* Creates a second session that continues from the state of `session`, without its open pass. */
 REPRISE_API reprise_status reprise_session_fork(reprise_session* session, reprise_session** fork);
+/* Hands the sequence to the memory. The next reprise_session_begin() does so, too: call it if the request has ended. */
+REPRISE_API reprise_status reprise_session_keep(reprise_session* session);
 REPRISE_API void reprise_session_destroy(reprise_session* session);
 
 /* Starts a sequence. `cached`: how many leading tokens are in the engine's cache; REPRISE_UNLIMITED: all except the

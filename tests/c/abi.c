@@ -28,6 +28,11 @@ static void print_constants(void) {
   CONSTANT(REPRISE_BAD_SNAPSHOT);
   CONSTANT(REPRISE_TOKEN_OUT_OF_RANGE);
   CONSTANT(REPRISE_INTERNAL);
+  CONSTANT(REPRISE_MEMORY_NO_TEXT);
+  CONSTANT(REPRISE_MEMORY_NO_PROMPTS);
+  CONSTANT(REPRISE_MEMORY_NO_OUTPUTS);
+  CONSTANT(REPRISE_MEMORY_NO_NEXT_TOKENS);
+  CONSTANT(REPRISE_MEMORY_SEPARATE_CALIBRATION);
   CONSTANT(REPRISE_ROLLBACK_TRIM);
   CONSTANT(REPRISE_ROLLBACK_SNAPSHOT);
   CONSTANT(REPRISE_ROLLBACK_PER_ROW);
@@ -48,16 +53,18 @@ static void print_options(void) {
   MEMBER(reprise_cost_point, context);
   MEMBER(reprise_cost_point, rows);
   MEMBER(reprise_cost_point, nanoseconds);
-  STRUCT(reprise_history_options);
-  MEMBER(reprise_history_options, size);
-  MEMBER(reprise_history_options, max_bytes);
-  MEMBER(reprise_history_options, next_token_bytes);
-  MEMBER(reprise_history_options, key);
-  MEMBER(reprise_history_options, vocabulary);
+  STRUCT(reprise_memory_options);
+  MEMBER(reprise_memory_options, size);
+  MEMBER(reprise_memory_options, max_bytes);
+  MEMBER(reprise_memory_options, next_token_bytes);
+  MEMBER(reprise_memory_options, salts);
+  MEMBER(reprise_memory_options, key);
+  MEMBER(reprise_memory_options, vocabulary);
+  MEMBER(reprise_memory_options, flags);
   STRUCT(reprise_options);
   MEMBER(reprise_options, size);
   MEMBER(reprise_options, curve);
-  MEMBER(reprise_options, history);
+  MEMBER(reprise_options, memory);
   MEMBER(reprise_options, max_draft_nodes);
   MEMBER(reprise_options, max_bytes);
   MEMBER(reprise_options, key);
@@ -65,6 +72,7 @@ static void print_options(void) {
   MEMBER(reprise_options, saved_costs_size);
   MEMBER(reprise_options, engine);
   MEMBER(reprise_options, vocabulary);
+  MEMBER(reprise_options, salt);
 }
 
 static void print_rounds(void) {

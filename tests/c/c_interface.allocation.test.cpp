@@ -44,24 +44,24 @@ TEST(CInterfaceAllocations, CreateFunctionsReportThatMemoryRanOut) {
             }),
             3U)
       << "the points, their copies, and the handle";
-  reprise_history_options small{};
+  reprise_memory_options small{};
   small.size = sizeof small;
   small.max_bytes = 5'000;
   small.next_token_bytes = 5'000;
-  reprise_history* history = nullptr;
+  reprise_memory* memory = nullptr;
   EXPECT_GE(failures_of([&] {
-              reprise_history_destroy(history);
+              reprise_memory_destroy(memory);
               reprise_error error{};
-              const auto status = reprise_history_create(&small, &history, &error);
+              const auto status = reprise_memory_create(&small, &memory, &error);
               EXPECT_EQ(status, error.status);
-              EXPECT_EQ(status == REPRISE_OK, history != nullptr);
+              EXPECT_EQ(status == REPRISE_OK, memory != nullptr);
               return status;
             }),
             4U);
   reprise_options options{};
   options.size = sizeof options;
   options.curve = curve;
-  options.history = history;
+  options.memory = memory;
   reprise_session* session = nullptr;
   EXPECT_GE(failures_of([&] {
               reprise_session_destroy(session);
@@ -87,7 +87,7 @@ TEST(CInterfaceAllocations, CreateFunctionsReportThatMemoryRanOut) {
   reprise_batch_destroy(batch);
   reprise_follower_destroy(follower);
   reprise_session_destroy(session);
-  reprise_history_destroy(history);
+  reprise_memory_destroy(memory);
   reprise_curve_destroy(curve);
 }
 
@@ -167,41 +167,6 @@ TEST(CInterfaceAllocations, ASlotWithoutMemoryDraftsNothingUntilThereIsSome) {
   EXPECT_EQ(draft(), REPRISE_OK);
   EXPECT_EQ(empty, 0U);
   reprise_batch_destroy(batch);
-}
-
-TEST(CInterfaceAllocations, ALearnedCalibrationIsUsedOrMemoryRanOut) {
-  reprise_follower* follower = nullptr;
-  ASSERT_EQ(reprise_follower_create(nullptr, &follower, nullptr), REPRISE_OK);
-  const std::vector<reprise_token> text(40, 4);
-  const reprise_token* draft = nullptr;
-  std::size_t drafted = 0;
-  for (std::size_t size = 20; size < text.size(); size += 2)
-    ASSERT_EQ(reprise_follower_draft(follower, text.data(), size, 5, 0, 0, &draft, &drafted), REPRISE_OK);
-  reprise_history_options small{};
-  small.size = sizeof small;
-  small.max_bytes = 5'000;
-  reprise_history* history = nullptr;
-  ASSERT_EQ(reprise_history_create(&small, &history, nullptr), REPRISE_OK);
-  reprise_options options{};
-  options.size = sizeof options;
-  options.history = history;
-  reprise_batch* batch = nullptr;
-  ASSERT_EQ(reprise_batch_create(&options, 1, &batch, nullptr), REPRISE_OK);
-  const auto failures = [&] {
-    reprise_session* session = nullptr;
-    const std::size_t sessions = failures_of([&] {
-      reprise_session_destroy(session);
-      return reprise_session_create(&options, &session, nullptr);
-    });
-    reprise_session_destroy(session);
-    return std::pair(sessions, failures_of([&] { return reprise_batch_assign(batch, 0, &options); }));
-  };
-  const auto [of_sessions, of_slots] = failures();
-  ASSERT_EQ(reprise_history_learn_from_follower(history, follower), REPRISE_OK);
-  EXPECT_EQ(failures(), std::pair(of_sessions + 1, of_slots + 1)) << "one more allocation each";
-  reprise_batch_destroy(batch);
-  reprise_history_destroy(history);
-  reprise_follower_destroy(follower);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise_c/detail/arguments.hpp"
 #include "reprise_c/reprise.h"
+#include "reprise_testing/random.hpp"
 
 namespace reprise::c_interface_test {
 namespace {
@@ -32,10 +33,10 @@ Struct sized() {
 class CInterfaceErrors : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto options = sized<reprise_history_options>();
+    auto options = sized<reprise_memory_options>();
     options.max_bytes = 10'000;
     options.vocabulary = 100;
-    ASSERT_EQ(reprise_history_create(&options, &history, nullptr), REPRISE_OK);
+    ASSERT_EQ(reprise_memory_create(&options, &memory, nullptr), REPRISE_OK);
     ASSERT_EQ(reprise_session_create(nullptr, &session, nullptr), REPRISE_OK);
     ASSERT_EQ(reprise_follower_create(nullptr, &follower, nullptr), REPRISE_OK);
     ASSERT_EQ(reprise_batch_create(nullptr, 2, &batch, nullptr), REPRISE_OK);
@@ -44,7 +45,7 @@ class CInterfaceErrors : public ::testing::Test {
     reprise_batch_destroy(batch);
     reprise_follower_destroy(follower);
     reprise_session_destroy(session);
-    reprise_history_destroy(history);
+    reprise_memory_destroy(memory);
   }
 
   reprise_status begin(const Tokens& tokens, std::size_t cached = REPRISE_UNLIMITED,
@@ -60,7 +61,7 @@ class CInterfaceErrors : public ::testing::Test {
     return error->message;
   }
 
-  reprise_history* history = nullptr;
+  reprise_memory* memory = nullptr;
   reprise_session* session = nullptr;
   reprise_follower* follower = nullptr;
   reprise_batch* batch = nullptr;
@@ -71,7 +72,7 @@ class CInterfaceErrors : public ::testing::Test {
 
 TEST_F(CInterfaceErrors, AreOkBeforeTheFirstOneAndThenStayUntilTheNextOne) {
   for (const reprise_error* error : {reprise_session_error(session), reprise_follower_error(follower),
-                                     reprise_batch_error(batch), reprise_history_error(history)}) {
+                                     reprise_batch_error(batch), reprise_memory_error(memory)}) {
     EXPECT_EQ(error->status, REPRISE_OK);
     EXPECT_STREQ(error->message, "");
   }
@@ -82,73 +83,79 @@ TEST_F(CInterfaceErrors, AreOkBeforeTheFirstOneAndThenStayUntilTheNextOne) {
   EXPECT_NE(last(REPRISE_SIZE_OUT_OF_RANGE, 9, 4), "");
 }
 
-TEST_F(CInterfaceErrors, OfHistories) {
-  EXPECT_EQ(reprise_history_add(history, 1, text.data(), 4, 5, 0), REPRISE_SIZE_OUT_OF_RANGE);
+TEST_F(CInterfaceErrors, OfMemories) {
+  EXPECT_EQ(reprise_memory_add(memory, 1, text.data(), 4, 5), REPRISE_SIZE_OUT_OF_RANGE);
   std::size_t needed = 0;
-  EXPECT_EQ(reprise_history_save(history, 7, nullptr, 0, &needed), REPRISE_OUT_OF_ROOM);
+  EXPECT_EQ(reprise_memory_save(memory, 0, 7, nullptr, 0, &needed), REPRISE_OUT_OF_ROOM);
   std::vector<unsigned char> bytes(needed);
-  ASSERT_EQ(reprise_history_save(history, 7, bytes.data(), bytes.size(), &needed), REPRISE_OK);
-  EXPECT_EQ(reprise_history_load(history, 7, bytes.data(), bytes.size()), REPRISE_OK);
-  EXPECT_EQ(reprise_history_load(history, 8, bytes.data(), bytes.size()), REPRISE_BAD_SNAPSHOT);
-  EXPECT_EQ(reprise_history_load(history, 7, nullptr, 0), REPRISE_BAD_SNAPSHOT);
-  auto options = sized<reprise_history_options>();
+  ASSERT_EQ(reprise_memory_save(memory, 0, 7, bytes.data(), bytes.size(), &needed), REPRISE_OK);
+  EXPECT_EQ(reprise_memory_load(memory, 0, 7, bytes.data(), bytes.size()), REPRISE_OK);
+  EXPECT_EQ(reprise_memory_load(memory, 0, 8, bytes.data(), bytes.size()), REPRISE_BAD_SNAPSHOT);
+  EXPECT_EQ(reprise_memory_load(memory, 0, 7, nullptr, 0), REPRISE_BAD_SNAPSHOT);
+  auto options = sized<reprise_memory_options>();
   options.max_bytes = 1;
   reprise_error error{};
-  reprise_history* none = history;
-  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
+  reprise_memory* none = memory;
+  EXPECT_EQ(reprise_memory_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(error.status, REPRISE_SIZE_OUT_OF_RANGE);
   options.max_bytes = REPRISE_UNLIMITED;
-  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_EQ(reprise_memory_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
   EXPECT_EQ(error.limit, std::uint64_t{18} << 30);
   options.max_bytes = 10'000;
   options.next_token_bytes = REPRISE_UNLIMITED;
-  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_EQ(reprise_memory_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
   EXPECT_EQ(error.limit, std::uint64_t{1} << 38);
   options.next_token_bytes = 0;
   options.vocabulary = 0x80000000;
-  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_EQ(reprise_memory_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
   EXPECT_EQ(error.value, options.vocabulary);
   options.vocabulary = 0x7fffffff;
-  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_OK);
-  reprise_history_destroy(none);
+  options.flags = 32;
+  EXPECT_EQ(reprise_memory_create(&options, &none, &error), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(error.value, 32U);
+  options.flags = 31;
+  EXPECT_EQ(reprise_memory_create(&options, &none, &error), REPRISE_OK);
+  reprise_memory_destroy(none);
 }
 
-/// Returns a snapshot of a history.
-std::vector<unsigned char> saved(reprise_history* history) {
+/// Returns a snapshot of a memory.
+std::vector<unsigned char> saved(reprise_memory* memory) {
   std::size_t needed = 0;
-  EXPECT_EQ(reprise_history_save(history, 7, nullptr, 0, &needed), REPRISE_OUT_OF_ROOM);
+  EXPECT_EQ(reprise_memory_save(memory, 0, 7, nullptr, 0, &needed), REPRISE_OUT_OF_ROOM);
   std::vector<unsigned char> bytes(needed);
-  EXPECT_EQ(reprise_history_save(history, 7, bytes.data(), bytes.size(), &needed), REPRISE_OK);
+  EXPECT_EQ(reprise_memory_save(memory, 0, 7, bytes.data(), bytes.size(), &needed), REPRISE_OK);
   return bytes;
 }
 
 // The text of the snapshot is good, but its table is not: nothing may be loaded.
 TEST_F(CInterfaceErrors, OfATableThatCannotBeLoadedLeaveTheTextAsItWas) {
   const auto make = [](std::uint32_t vocabulary) {
-    auto options = sized<reprise_history_options>();
+    auto options = sized<reprise_memory_options>();
     options.max_bytes = 10'000;
     options.next_token_bytes = 1'000;
     options.vocabulary = vocabulary;
-    reprise_history* made = nullptr;
-    EXPECT_EQ(reprise_history_create(&options, &made, nullptr), REPRISE_OK);
+    reprise_memory* made = nullptr;
+    EXPECT_EQ(reprise_memory_create(&options, &made, nullptr), REPRISE_OK);
     return made;
   };
-  reprise_history* const large = make(1000);
-  reprise_history* const small = make(10);
+  reprise_memory* const large = make(1000);
+  reprise_memory* const small = make(10);
   const Tokens counted = {500, 501, 502};
-  ASSERT_EQ(reprise_history_add(large, 1, counted.data(), counted.size(), 0, 0), REPRISE_OK);
-  ASSERT_EQ(reprise_history_remove(large, 1), REPRISE_OK);  // the counts stay
-  ASSERT_EQ(reprise_history_add(large, 2, text.data(), text.size(), 0, 1), REPRISE_OK);
+  ASSERT_EQ(reprise_memory_add(large, 0, counted.data(), counted.size(), 0), REPRISE_OK);
+  testing::Random random(1);
+  Tokens later(2000);  // the text has no place beside these, but its counts stay
+  for (Token& token : later) token = static_cast<Token>(random.below(2));
+  ASSERT_EQ(reprise_memory_add(large, 0, later.data(), later.size(), 0), REPRISE_OK);
   const auto before = saved(small);
   const auto bytes = saved(large);
-  EXPECT_EQ(reprise_history_load(small, 7, bytes.data(), bytes.size()), REPRISE_TOKEN_OUT_OF_RANGE);
+  EXPECT_EQ(reprise_memory_load(small, 0, 7, bytes.data(), bytes.size()), REPRISE_TOKEN_OUT_OF_RANGE);
   EXPECT_EQ(saved(small), before);
-  // A history without such a table ignores it.
-  EXPECT_EQ(reprise_history_load(history, 7, bytes.data(), bytes.size()), REPRISE_OK);
-  EXPECT_NE(saved(history), before);
-  reprise_history_destroy(small);
-  reprise_history_destroy(large);
+  // A memory without a table of this size ignores it.
+  EXPECT_EQ(reprise_memory_load(memory, 0, 7, bytes.data(), bytes.size()), REPRISE_OK);
+  EXPECT_NE(saved(memory), before);
+  reprise_memory_destroy(small);
+  reprise_memory_destroy(large);
 }
 
 TEST_F(CInterfaceErrors, OfCostsThatWereSaved) {
@@ -201,7 +208,6 @@ TEST_F(CInterfaceErrors, OfSlotsChangeNothing) {
   std::size_t needed = 7;
   EXPECT_EQ(reprise_batch_statistics(batch, 2, nullptr, 0, &needed), REPRISE_INVALID_ARGUMENT);
   EXPECT_EQ(needed, 0U);
-  EXPECT_EQ(reprise_history_learn_from_batch(history, batch, 2), REPRISE_INVALID_ARGUMENT);
   EXPECT_EQ(reprise_batch_draft(batch, nullptr, 0, 0), REPRISE_OK) << "a pass without slots";
   for (const std::size_t slots : {std::size_t{0}, std::size_t{65'537}, SIZE_MAX}) {
     reprise_batch* none = batch;
@@ -384,17 +390,11 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
   reprise_session* forked = session;
   auto state = sized<reprise_state>();
   const std::array statuses = {
-      reprise_history_add(nullptr, 1, text.data(), 4, 0, 0),
-      reprise_history_remove(nullptr, 1),
-      reprise_history_clear(nullptr),
-      reprise_history_learn_from_follower(nullptr, follower),
-      reprise_history_learn_from_follower(history, nullptr),
-      reprise_history_learn_from_batch(nullptr, batch, 0),
-      reprise_history_learn_from_batch(history, nullptr, 0),
-      reprise_history_learn_from_session(nullptr, session),
-      reprise_history_learn_from_session(history, nullptr),
-      reprise_history_save(nullptr, 1, nullptr, 0, &needed),
-      reprise_history_load(nullptr, 1, nullptr, 0),
+      reprise_memory_add(nullptr, 1, text.data(), 4, 0),
+      reprise_memory_forget(nullptr, 1),
+      reprise_memory_save(nullptr, 0, 1, nullptr, 0, &needed),
+      reprise_memory_load(nullptr, 0, 1, nullptr, 0),
+      reprise_session_keep(nullptr),
       reprise_follower_draft(nullptr, text.data(), 4, 9, 0, 0, &draft, &drafted),
       reprise_follower_draft_after(nullptr, text.data(), 4, 0, 9, 0, 0, &draft, &drafted),
       reprise_follower_forget(nullptr),
@@ -433,10 +433,10 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
   EXPECT_EQ(draft, nullptr);
   EXPECT_EQ(forked, nullptr);
   for (const reprise_error* error : {reprise_session_error(nullptr), reprise_follower_error(nullptr),
-                                     reprise_batch_error(nullptr), reprise_history_error(nullptr)})
+                                     reprise_batch_error(nullptr), reprise_memory_error(nullptr)})
     EXPECT_EQ(error->status, REPRISE_INVALID_ARGUMENT);
   reprise_curve_destroy(nullptr);
-  reprise_history_destroy(nullptr);
+  reprise_memory_destroy(nullptr);
   reprise_follower_destroy(nullptr);
   reprise_batch_destroy(nullptr);
   reprise_session_destroy(nullptr);
@@ -448,8 +448,8 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullResult) {
   const std::array statuses = {
       reprise_curve_create_linear(0.1, nullptr, nullptr),
       reprise_curve_create(nullptr, 0, nullptr, nullptr),
-      reprise_history_create(nullptr, nullptr, nullptr),
-      reprise_history_save(history, 1, nullptr, 0, nullptr),
+      reprise_memory_create(nullptr, nullptr, nullptr),
+      reprise_memory_save(memory, 0, 1, nullptr, 0, nullptr),
       reprise_follower_create(nullptr, nullptr, nullptr),
       reprise_follower_draft(follower, text.data(), 4, 9, 0, 0, nullptr, &number),
       reprise_follower_draft(follower, text.data(), 4, 9, 0, 0, &draft, nullptr),
@@ -493,10 +493,10 @@ void try_sizes(Call call) {
 }
 
 TEST_F(CInterfaceErrors, StructsAreCheckedByTheirSize) {
-  try_sizes<reprise_history_options>([](const reprise_history_options* options) {
-    reprise_history* made = nullptr;
-    const auto status = reprise_history_create(options, &made, nullptr);
-    reprise_history_destroy(made);
+  try_sizes<reprise_memory_options>([](const reprise_memory_options* options) {
+    reprise_memory* made = nullptr;
+    const auto status = reprise_memory_create(options, &made, nullptr);
+    reprise_memory_destroy(made);
     return status;
   });
   try_sizes<reprise_options>([](const reprise_options* options) {

@@ -266,18 +266,18 @@ Digest called(bool batch, bool told) {
   const auto good = [](reprise_status status) { EXPECT_EQ(status, REPRISE_OK); };
   std::vector<Queue> queues = queues_of_traces();
   if (!batch) queues.resize(1);
-  reprise_history_options memory{};
-  memory.size = sizeof(memory);
-  memory.max_bytes = memory.next_token_bytes = 1 << 16;
+  reprise_memory_options small{};
+  small.size = sizeof(small);
+  small.max_bytes = small.next_token_bytes = 1 << 16;
   reprise_options options{};
   options.size = sizeof(options);
-  reprise_history* history = nullptr;
+  reprise_memory* memory = nullptr;
   reprise_curve* curve = nullptr;
   reprise_follower* one = nullptr;
   reprise_batch* many = nullptr;
-  good(reprise_history_create(&memory, &history, nullptr));
+  good(reprise_memory_create(&small, &memory, nullptr));
   if (told) good(reprise_curve_create_linear(0.02, &curve, nullptr));
-  options.history = history;
+  options.memory = memory;
   options.curve = curve;
   good(batch ? reprise_batch_create(&options, queues.size(), &many, nullptr)
              : reprise_follower_create(&options, &one, nullptr));
@@ -308,25 +308,24 @@ Digest called(bool batch, bool told) {
       shape.rows += draft.size();
       append(ids[slot.slot], coming.first(std::min(agreed + 1, coming.size())));
       if (agreed + 1 < coming.size()) continue;
-      const Request& request = queue.front();
-      good(reprise_history_add(history, 1, request.text.data(), request.text.size(), request.prompt, 0));
       queue.pop_front();
       ids[slot.slot].clear();
     }
     now += times.next(shape).value_or(std::chrono::seconds(1)).count();
   }
-  good(batch ? reprise_history_learn_from_batch(history, many, 0) : reprise_history_learn_from_follower(history, one));
+  for (std::size_t i = 0; batch && i < queues.size(); ++i) good(reprise_batch_forget(many, i));
+  if (!batch) good(reprise_follower_forget(one));
   std::vector<unsigned char> bytes(1 << 20);
   std::size_t size = 0;
   good(batch ? reprise_batch_save_costs(many, queues.size(), "engine", bytes.data(), bytes.size(), &size)
              : reprise_follower_save_costs(one, "engine", bytes.data(), bytes.size(), &size));
   Digest::note_all(digest.learned, std::span(bytes).first(size));
-  good(reprise_history_save(history, tokenizer, bytes.data(), bytes.size(), &size));
+  good(reprise_memory_save(memory, 0, tokenizer, bytes.data(), bytes.size(), &size));
   Digest::note_all(digest.learned, std::span(bytes).first(size));
   reprise_follower_destroy(one);
   reprise_batch_destroy(many);
   reprise_curve_destroy(curve);
-  reprise_history_destroy(history);
+  reprise_memory_destroy(memory);
   return digest;
 }
 

@@ -28,7 +28,7 @@ const std::map<std::string, Names>& layers() {
         {"core", {}},
         {"index", {"core"}},
         {"evidence", {"core"}},
-        {"history", {"core", "index", "evidence", "control"}},
+        {"history", {"core", "index", "evidence", "control", "draft"}},
         {"draft", {"core", "index", "evidence"}},
         {"engine", {"core"}},
         {"control", {"core", "evidence"}},

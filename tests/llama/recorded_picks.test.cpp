@@ -183,8 +183,9 @@ TEST_F(RecordedSessions, ShowThePromptToRacerAndToOthersIfAsked) {
     Settings asked = settings(64);
     asked.prompt_rows = shown;
     run_request(engine, request, one.front(), asked);
-    EXPECT_EQ(one.front().past->next_tokens.after(40, 41).ranking() == first, shown);
-    EXPECT_EQ(one.front().past->next_tokens.after(60, 61).ranking() == second, shown) << "the second turn";
+    EXPECT_EQ(one.front().past->memory->options().next_tokens->after(40, 41).ranking() == first, shown);
+    EXPECT_EQ(one.front().past->memory->options().next_tokens->after(60, 61).ranking() == second, shown)
+        << "the second turn";
   }
 }
 

@@ -59,7 +59,7 @@ struct common_params_speculative {
   struct {
     llama_context* ctx_tgt = nullptr;
   } draft;
-  std::string reprise_history;
+  std::string reprise_memory;
 };
 struct common_batch {
   llama_tokens tokens;
@@ -91,7 +91,7 @@ class ServerFiles : public testing::FolderTest {
   bool run() {
     warnings.clear();
     common_params_speculative params;
-    params.reprise_history = path("history");
+    params.reprise_memory = path("history");
     common_speculative_impl_reprise server(params, 1);
     const llama_tokens prompt(text_.begin(), text_.begin() + 20);
     server.begin(0, prompt);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/history/tenants.hpp"
+#include "reprise/history/memory.hpp"
 #include "reprise_testing/random.hpp"
 #include "support/batch_follower_world.hpp"
 #include "support/choices.hpp"
@@ -55,51 +55,39 @@ TEST(BatchFollowerProperty, RandomHistoriesMeetEveryEvent) {
   EXPECT_GT(all.continued, 1'000U);
 }
 
-NgramDrafter<> strategy_of(TenantHistories::Tenant& tenant) {
-  NgramOptions options;
-  options.stores = {tenant.history};
-  options.next_tokens = &tenant.next_tokens;
-  options.prior = tenant.calibration;
+NgramDrafter<> strategy_of(const Memory& memory, Memory::Salt salt) {
+  NgramOptions options = memory.options(salt);
   options.top_k = 2;
   return NgramDrafter<>(options);
-}
-void hand_on(TokenSpan context, const NgramDrafter<>& drafter, TenantHistories::Tenant& tenant) {
-  tenant.history.append(context, Origin::output);
-  tenant.next_tokens.add(context);
-  tenant.next_tokens.add(drafter.rows());
-  tenant.calibration = drafter.calibration();
 }
 
 /// Runs requests of a tenant in random slots. Requests of a neighbour run beside them, and before them in the same
 /// slots. Returns true if the tokens of each draft are those of a session that knows neither the neighbour nor the
 /// slots. The session is told the sizes of the drafts, because the planner may choose them by all slots.
-bool drafts_as_if_alone(std::uint64_t seed, bool common_history) {
+bool drafts_as_if_alone(std::uint64_t seed, bool common_text) {
   Choices choices(seed);
   const RandomTarget target(choices);
   const RandomTarget other_target(choices);
-  const TenantOptions settings{.history = {.max_bytes = 1 << 14},
-                               .next_tokens = NextTokenOptions{.max_bytes = 1 << 13, .rankings = true}};
-  auto tenants = TenantHistories::make(settings).value();
-  auto tenants_alone = TenantHistories::make(settings).value();
-  auto& tenant = *tenants.open(1, 5).value();
-  auto& neighbour = common_history ? tenant : *tenants.open(2, 5).value();
-  auto& tenant_alone = *tenants_alone.open(1, 5).value();
+  const MemoryOptions settings{
+      .max_bytes = 1 << 14, .next_token_bytes = 1 << 14, .rankings = true, .key = 5, .shared_calibration = false};
+  const Memory memory = Memory::make(settings).value();
+  const Memory memory_alone = Memory::make(settings).value();
+  const Memory::Salt neighbour = common_text ? 1 : 2;
   const BatchOptions free{.curve = CostCurve::linear(0)};
   auto follower = BatchFollower<NgramDrafter<>>::make(4, NgramDrafter<>(), free).value();
   const Limits limits{.draft = BatchPlanner(free).budget({.max_nodes = unlimited}, {})};
   std::vector<std::vector<Token>> ids(follower.slots());
   for (std::size_t request = 0; request < 6; ++request) {
-    Session<NgramDrafter<>> alone(strategy_of(tenant_alone));
+    Session<NgramDrafter<>> alone(strategy_of(memory_alone, 1));
     const std::size_t own = choices.below(ids.size());
-    EXPECT_TRUE(follower.assign(own, strategy_of(tenant)));
+    EXPECT_TRUE(follower.assign(own, strategy_of(memory, 1)));
     ids[own] = target.some_tokens(choices, 1, 20);
     EXPECT_TRUE(alone.begin(ids[own]));
     for (std::size_t left = 12; left > 0; --left) {
       std::vector<FollowedSlot> call;
       for (std::size_t i = 0; i < ids.size(); ++i) {
         if (i != own && (ids[i].empty() || choices.chance(20))) {
-          if (!ids[i].empty()) hand_on(follower.context(i), follower.strategy(i), neighbour);
-          EXPECT_TRUE(follower.assign(i, strategy_of(neighbour)));
+          EXPECT_TRUE(follower.assign(i, strategy_of(memory, neighbour)));
           ids[i] = choices.chance(50) ? ids[own] : other_target.some_tokens(choices, 1, 20);
         }
         call.push_back({.slot = i, .ids = ids[i]});
@@ -116,8 +104,8 @@ bool drafts_as_if_alone(std::uint64_t seed, bool common_history) {
       EXPECT_TRUE(alone.resolve(pass.ticket, TokenSpan(ids[own]).subspan(alone.context().size())));
       EXPECT_TRUE(alone.commit(pass.ticket));
     }
-    hand_on(follower.context(own), follower.strategy(own), tenant);
-    hand_on(alone.context(), alone.strategy(), tenant_alone);
+    follower.forget(own);
+    alone.keep();
     ids[own].clear();
   }
   return true;

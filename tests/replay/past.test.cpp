@@ -311,6 +311,40 @@ void expect_nearly(std::uint64_t a, std::uint64_t b) {
   EXPECT_LE(std::max(a, b) - std::min(a, b), b / 50) << a << " where " << b << " are expected";
 }
 
+/// Sessions of random tokens whose second halves repeat their first halves: no text of another one is in them.
+Trace strangers(std::size_t sessions) {
+  Random random(3);
+  Trace trace = {"strangers.jsonl", {}};
+  for (std::size_t i = 0; i < sessions; ++i) {
+    Tokens text(100);
+    for (Token& token : text) token = static_cast<Token>(random.below(1'000'000));
+    trace.sessions.push_back({std::to_string(i), "x", {{text, text}}});
+  }
+  return trace;
+}
+
+TEST(Past, MayBeTheCalibrationAlone) {
+  const Trace own = strangers(8);
+  Trace same = {"same.jsonl", {}};  // text that a memory would find
+  for (int i = 0; i < 8; ++i)
+    same.sessions.push_back({std::to_string(i), "x", {{{1, 2, 3}, own.sessions[0].turns[0].output}}});
+  const auto kept = [](const Trace& trace, Kept what) {
+    How how;
+    how.controls = {"cost"};
+    how.settings.kept = what;
+    return replayed({trace}, how).front();
+  };
+  EXPECT_LT(kept(own, Kept::calibration).charge().cost, kept(own, Kept::session).charge().cost)
+      << "repetitions are trusted from the second session on";
+  EXPECT_EQ(kept(same, Kept::calibration).counts.accepted, 0U) << "no text is kept";
+  EXPECT_GT(kept(same, Kept::past).counts.accepted, 500U);
+  EXPECT_EQ(kept(own, Kept::calibration).kept, Kept::calibration);
+  How how;
+  how.strategies = {"vllm"};
+  how.settings.kept = Kept::calibration;
+  EXPECT_EQ(replayed({own}, how).front().kept, Kept::session) << "a strategy that learns nothing";
+}
+
 class PastTool : public ReplayToolTest {
  protected:
   PastTool() { trace_ = write("t.jsonl", agents(12)); }
@@ -351,6 +385,18 @@ TEST_F(PastTool, SaysWhatIsKeptAndItsBytes) {
   Past ranked;
   give_room(ranked, 200'000, 100'000);
   EXPECT_NEAR(static_cast<double>(ranked.memory_bytes()), 395'000, 5000) << "counts and rankings";
+}
+
+TEST_F(PastTool, ReplaysSessionsInARandomOrderOfASeed) {
+  const auto passes = [&](const char* seed) { return number(result(past({"--shuffle", seed})), "passes"); };
+  EXPECT_EQ(passes("1"), passes("1"));
+  EXPECT_NE(passes("1"), passes("2")) << "later sessions draft from other ones";
+  const auto alone = [&](const Arguments& more) {
+    const tools::Json found = result(run(joined({trace_, "--format", "json"}, more)));
+    return std::pair(number(found, "tokens"), number(found, "passes"));
+  };
+  EXPECT_EQ(alone({"--shuffle", "1"}), alone({})) << "the sessions are the same ones";
+  refused({"--shuffle", "0"}, "--shuffle 0");
 }
 
 TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {

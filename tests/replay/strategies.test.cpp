@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -125,9 +126,12 @@ TEST(Strategies, FailWithoutATable) {
 
 TEST(Strategies, UseTheNextTokenCountsOfThePastUnlessToldOtherwise) {
   Past past;
-  give_room(past, std::size_t{1} << 20, std::size_t{1} << 20);
+  give_room(past, HistoryStore::bytes_for(64), std::size_t{1} << 20);
   for (const Tokens& text : {Tokens{1, 2, 3, 4, 5}, {7, 1, 2, 3, 4}, {1, 2, 3, 9}, {6, 1, 2, 3, 4}})
-    past.next_tokens.add(text);  // and not to the memory
+    past.memory->add(text);
+  Tokens other(256);
+  std::iota(other.begin(), other.end(), 1000);
+  past.memory->add(other);  // the history has forgotten the rest
   const auto drafts = [&](const char* spec) {
     AnyStrategy strategy = make_runs(spec).front().with_past(past);
     const Tokens context = {90, 80, 70, 60, 1, 2};
@@ -141,11 +145,8 @@ TEST(Strategies, UseTheNextTokenCountsOfThePastUnlessToldOtherwise) {
 TEST(Strategies, DraftFromThePastAloneByTheRuleOfRest) {
   Past past;
   give_room(past, std::size_t{1} << 20);
-  for (const Tokens& text : {Tokens{1, 2, 3, 4, 5}, {7, 1, 2, 3, 4}, {1, 2, 3, 9}, {6, 1, 2, 8}}) {
-    past.memory.begin_sequence(static_cast<SequenceTag>(text.back()));
-    past.memory.append(text, Origin::output);
-    past.memory.end_sequence();
-  }
+  for (const Tokens& text : {Tokens{1, 2, 3, 4, 5}, {7, 1, 2, 3, 4}, {1, 2, 3, 9}, {6, 1, 2, 8}})
+    past.memory->add(text);
   const Tokens context = {1, 2, 9, 9, 1, 2};
   const auto drafts = [&](const char* spec) {
     AnyStrategy strategy = make_runs(spec).front().with_past(past);

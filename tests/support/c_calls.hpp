@@ -35,7 +35,7 @@ struct CCallsCoverage {
 /// first fault, or an empty string.
 class CCallsRun {
  public:
-  explicit CCallsRun(Choices& choices) : choices_(choices), history_(choices_) {
+  explicit CCallsRun(Choices& choices) : choices_(choices), memory_(choices_) {
     for (auto& session : sessions_) session.emplace(options());
     follower_.emplace(options());
     batch_.emplace(options(), slots_.size());
@@ -52,7 +52,7 @@ class CCallsRun {
       else if (kind < 85)
         call_batch();
       else
-        call_history();
+        call_memory();
     }
     return fault_;
   }
@@ -100,7 +100,8 @@ class CCallsRun {
   }
   CPairOptions options() {
     CPairOptions made;
-    made.history = one_in(3) ? nullptr : &history_;
+    made.memory = one_in(3) ? nullptr : &memory_;
+    made.salt = choices_.below(3);
     made.max_draft_nodes = choices_.below(most_draft_nodes + 1);
     made.max_bytes = one_in(8) ? choices_.below(100'000) : 0;
     made.key = choices_.below(3);
@@ -156,7 +157,7 @@ class CCallsRun {
         return;
       case 1:
         if (!one_in(3)) return;
-        pair.cpp.forget();
+        pair.forget();
         return expect("follower_forget", reprise_follower_forget(pair.handle), REPRISE_OK, error);
       case 2:
         return compare_statistics(
@@ -252,7 +253,7 @@ class CCallsRun {
         if (one_in(4)) batch_.emplace(options(), slots_.size());
         return;
       case 1:
-        pair.cpp.forget(slot);
+        pair.forget(slot);
         return expect("batch_forget", reprise_batch_forget(pair.handle, slot), known, error);
       case 2:
         if (known == REPRISE_OK)
@@ -398,6 +399,9 @@ class CCallsRun {
         return report_top_k(pair);
       case 15:
         return call_badly(pair);
+      case 16:
+        pair.keep();
+        return compare("session_keep", pair, reprise_session_keep(pair.handle), REPRISE_OK);
       default:
         if (pair.open && !one_in(10)) return commit(pair);
         return one_in(40) ? commit(pair) : plan(pair);
@@ -422,7 +426,7 @@ class CCallsRun {
     if (status != REPRISE_OK) return expect("session_fork", forked == nullptr);
     if (!wanted) return reprise_session_destroy(forked);
     auto& other = sessions_[&pair == &*sessions_[0] ? 1 : 0];
-    other.emplace(forked, *std::move(wanted));
+    other.emplace(forked, *std::move(wanted), pair.memory);
     expect("session_fork", other->same_state());
   }
   void begin(CSessionPair& pair) {
@@ -612,70 +616,51 @@ class CCallsRun {
     }
   }
 
-  // Histories.
+  // Memories.
 
-  void call_history() {
-    reprise_history* const handle = history_.handle;
-    const reprise_error* const error = reprise_history_error(handle);
-    const std::uint64_t name = choices_.below(4);
-    switch (choices_.below(9)) {
+  void call_memory() {
+    const std::uint64_t salt = choices_.below(4);
+    switch (choices_.below(6)) {
       case 0:
-        history_.store.remove(name);
-        return expect("history_remove", reprise_history_remove(handle, name), REPRISE_OK, error);
+        if (!one_in(4)) return;
+        memory_.cpp->forget(salt);
+        return expect("memory_forget", reprise_memory_forget(memory_.handle, salt), REPRISE_OK,
+                      reprise_memory_error(memory_.handle));
       case 1:
-        if (!one_in(6)) return;
-        history_.clear();
-        return expect("history_clear", reprise_history_clear(handle), REPRISE_OK, error);
+        return save_memory(salt);
       case 2:
-        history_.calibration = sessions_[0]->cpp.strategy().calibration();
-        return expect("learn_from_session", reprise_history_learn_from_session(handle, sessions_[0]->handle),
-                      REPRISE_OK, error);
-      case 3:
-        history_.calibration = follower_->cpp.session().strategy().calibration();
-        return expect("learn_from_follower", reprise_history_learn_from_follower(handle, follower_->handle), REPRISE_OK,
-                      error);
-      case 8:
-        history_.calibration = batch_->cpp.strategy(name % slots_.size()).calibration();
-        return expect("learn_from_batch",
-                      reprise_history_learn_from_batch(handle, batch_->handle, name % slots_.size()), REPRISE_OK,
-                      error);
-      case 4:
-        return save_history();
-      case 5:
-        return load_any();
+        return load_any(salt);
       default:
-        return add_to_history();
+        return add_to_memory(salt);
     }
   }
-  void add_to_history() {
+  void add_to_memory(std::uint64_t salt) {
     const Tokens text = tokens(100);
     const std::size_t prompt = choices_.below(text.size() + 1);
-    const std::uint64_t name = choices_.below(4);
-    const bool removable = one_in(2);
     const auto add = [&](const Token* data, std::size_t count, std::size_t prompt_count, reprise_status wanted) {
-      expect("history_add", reprise_history_add(history_.handle, name, data, count, prompt_count, removable ? 1 : 0),
-             wanted, reprise_history_error(history_.handle));
+      expect("memory_add", reprise_memory_add(memory_.handle, salt, data, count, prompt_count), wanted,
+             reprise_memory_error(memory_.handle));
     };
     if (one_in(8)) add(nullptr, 3, 0, REPRISE_INVALID_ARGUMENT);
     if (one_in(8)) add(text.data(), SIZE_MAX, 0, REPRISE_INVALID_ARGUMENT);
     if (one_in(8)) add(text.data(), text.size(), text.size() + 1, REPRISE_SIZE_OUT_OF_RANGE);
     add(text.data(), text.size(), prompt, REPRISE_OK);
-    history_.add(name, text, prompt, removable);
+    memory_.cpp->add(text, prompt, salt);
   }
-  void save_history() {
-    const std::vector<std::byte> wanted = history_.saved();
+  void save_memory(std::uint64_t salt) {
+    const std::vector<std::byte> wanted = memory_.saved(salt);
     std::vector<std::byte> bytes(one_in(3) ? choices_.below(wanted.size()) : wanted.size() + choices_.below(3));
     const bool fits = bytes.size() >= wanted.size();
     std::size_t needed = 1;
-    const auto status = reprise_history_save(history_.handle, c_tokenizer, bytes.data(), bytes.size(), &needed);
-    expect("history_save", status, fits ? REPRISE_OK : REPRISE_OUT_OF_ROOM, reprise_history_error(history_.handle));
-    expect("history_save", needed == wanted.size());
+    const auto status = reprise_memory_save(memory_.handle, salt, c_tokenizer, bytes.data(), bytes.size(), &needed);
+    expect("memory_save", status, fits ? REPRISE_OK : REPRISE_OUT_OF_ROOM, reprise_memory_error(memory_.handle));
+    expect("memory_save", needed == wanted.size());
     if (!fits || !fault_.empty()) return;
     bytes.resize(needed);
-    expect("history_save", bytes == wanted);
+    expect("memory_save", bytes == wanted);
     snapshot_ = bytes;
   }
-  /// Returns a snapshot with a token that some histories do not know.
+  /// Returns a snapshot with a token that some memories do not know.
   static std::vector<std::byte> with_other_vocabulary() {
     HistoryStore store = *HistoryStore::make({.max_bytes = 6000});
     store.append(Tokens{1, 2, 1000}, Origin::output);
@@ -685,18 +670,19 @@ class CCallsRun {
     write_history(writer, store, {});
     return writer.finish() ? bytes : std::vector<std::byte>();
   }
-  void load_any() {
+  void load_any(std::uint64_t salt) {
     std::vector<std::byte> bytes = snapshot_;
     if (!bytes.empty() && one_in(3)) bytes[choices_.below(bytes.size())] ^= std::byte{1};
     if (one_in(4)) bytes.resize(choices_.below(bytes.size() + 1));
     if (one_in(16)) bytes = with_other_vocabulary();
     const std::uint64_t tokenizer = one_in(8) ? 5 : c_tokenizer;
-    const auto status = reprise_history_load(history_.handle, tokenizer, bytes.data(), bytes.size());
-    expect("history_load", status, status_of(history_.load(bytes, tokenizer)), reprise_history_error(history_.handle));
+    const auto status = reprise_memory_load(memory_.handle, salt, tokenizer, bytes.data(), bytes.size());
+    expect("memory_load", status, status_of(memory_.cpp->load(bytes, tokenizer, salt)),
+           reprise_memory_error(memory_.handle));
   }
 
   Choices& choices_;
-  CHistoryPair history_;
+  CMemoryPair memory_;
   std::array<std::optional<CSessionPair>, 2> sessions_;
   std::optional<CFollowerPair> follower_;
   std::optional<CBatchPair> batch_;

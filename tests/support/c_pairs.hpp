@@ -14,6 +14,7 @@
 #include "reprise/batch/batch_follower.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/history_snapshot.hpp"
+#include "reprise/history/memory.hpp"
 #include "reprise/history/table_snapshots.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/speculator.hpp"
@@ -67,73 +68,45 @@ class Sized {
 inline constexpr std::uint64_t c_tokenizer = 77;
 inline constexpr const char* c_engine = "toy, 1 thread";
 
-struct CHistoryPair {
-  explicit CHistoryPair(Choices& choices) {
-    reprise_history_options in{};
+struct CMemoryPair {
+  explicit CMemoryPair(Choices& choices) {
+    reprise_memory_options in{};
     in.size = sizeof in;
     in.max_bytes = 6000 + choices.below(20'000);
-    in.next_token_bytes = choices.below(3) * 500;
+    in.next_token_bytes = (1 + choices.below(2)) * 500;
+    in.salts = 1 + choices.below(3);
     in.key = choices.below(3);
     in.vocabulary = choices.chance(50) ? 0 : 6;
-    if (reprise_history_create(&in, &handle, nullptr) != REPRISE_OK) return;
-    HistoryOptions options{.max_bytes = in.max_bytes};
+    in.flags = static_cast<std::uint32_t>(choices.chance(50) ? 0 : choices.below(32));
+    const auto has = [&](std::uint32_t flag) { return (in.flags & flag) != 0; };
+    MemoryOptions options{.max_bytes = has(REPRISE_MEMORY_NO_TEXT) ? 0 : in.max_bytes,
+                          .next_token_bytes = has(REPRISE_MEMORY_NO_NEXT_TOKENS) ? 0 : in.next_token_bytes,
+                          .salts = in.salts,
+                          .prompts = !has(REPRISE_MEMORY_NO_PROMPTS),
+                          .outputs = !has(REPRISE_MEMORY_NO_OUTPUTS),
+                          .shared_calibration = !has(REPRISE_MEMORY_SEPARATE_CALIBRATION)};
     if (in.key != 0) options.key = in.key;
     if (in.vocabulary != 0) options.vocabulary = in.vocabulary;
-    store = *HistoryStore::make(options);
-    if (in.next_token_bytes != 0)
-      counts = *NextTokens::make(
-          {.max_bytes = in.next_token_bytes, .key = next_token_key(options.key), .vocabulary = options.vocabulary});
+    cpp = Memory::make(options).value();
+    static_cast<void>(reprise_memory_create(&in, &handle, nullptr));
   }
-  CHistoryPair(const CHistoryPair&) = delete;
-  CHistoryPair& operator=(const CHistoryPair&) = delete;
-  ~CHistoryPair() { reprise_history_destroy(handle); }
+  CMemoryPair(const CMemoryPair&) = delete;
+  CMemoryPair& operator=(const CMemoryPair&) = delete;
+  ~CMemoryPair() { reprise_memory_destroy(handle); }
 
-  void add(std::uint64_t name, TokenSpan text, std::size_t prompt, bool removable) {
-    store.begin_sequence(name);
-    store.append(text.first(prompt), Origin::prompt);
-    store.append(text.subspan(prompt), Origin::output);
-    store.end_sequence();
-    if (!removable) counts.add(text);
-  }
-  void clear() {
-    store.clear();
-    counts.clear();
-    calibration = {};
-  }
-  [[nodiscard]] std::vector<std::byte> saved() const {
-    const bool counted = counts.lines() != 0;
-    std::vector<std::byte> bytes(
-        snapshot_bytes_of(store) +
-        (counted ? detail::SnapshotFormat::section_header_bytes + next_token_bytes(counts) : std::size_t{0}));
-    SnapshotWriter writer(bytes, c_tokenizer);
-    write_history(writer, store, calibration);
-    if (counted) write_next_tokens(writer, counts);
-    return writer.finish() ? bytes : std::vector<std::byte>();
-  }
-  /// Loads into copies first, because C++ has no function that loads both or nothing.
-  Result<void> load(std::span<const std::byte> bytes, std::uint64_t tokenizer) {
-    const auto reader = SnapshotReader::open(bytes, tokenizer);
-    if (!reader) return reader.error();
-    if (counts.lines() != 0 && reader->section(SectionKind::next_tokens)) {
-      auto copy = counts.copy();
-      const auto counted = load_next_tokens(*reader, *copy);
-      if (!counted && counted.error().code != ErrorCode::other_table) return counted;
-      if (auto loaded = load_history(bytes, tokenizer, store, calibration); !loaded) return loaded;
-      if (counted) return load_next_tokens(*reader, counts);
-      return {};
-    }
-    return load_history(bytes, tokenizer, store, calibration);
+  [[nodiscard]] std::vector<std::byte> saved(std::uint64_t salt) const {
+    std::vector<std::byte> bytes(cpp->snapshot_bytes(salt));
+    return cpp->save(bytes, c_tokenizer, salt) ? bytes : std::vector<std::byte>();
   }
 
-  reprise_history* handle = nullptr;
-  HistoryStore store;
-  NextTokens counts;
-  CalibrationState calibration;
+  reprise_memory* handle = nullptr;
+  std::optional<Memory> cpp;
 };
 
 /// Options of a follower, a batch or a session, for C and for C++.
 struct CPairOptions {
-  CHistoryPair* history = nullptr;
+  CMemoryPair* memory = nullptr;
+  std::uint64_t salt = 0;
   std::size_t max_draft_nodes = 0;
   std::size_t max_bytes = 0;
   std::uint64_t key = 0;
@@ -150,6 +123,7 @@ struct CPairOptions {
     CostOptions costs;
     costs.curve = curve_of();
     if (max_draft_nodes != 0) costs.max_nodes = max_draft_nodes;
+    if (const auto learned = learns()) costs.prior = learned->costs();
     if (!saved_costs.empty()) costs.prior = prior();
     return Speculator(drafter(), std::move(costs));
   }
@@ -158,18 +132,19 @@ struct CPairOptions {
     batch.curve = curve_of();
     if (max_draft_nodes != 0) batch.max_nodes = max_draft_nodes;
     auto made = BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(drafter()), std::move(batch)).value();
+    if (const auto learned = learns()) made.planner().assume(1, learned->costs());
     if (!saved_costs.empty()) made.planner().assume(1, prior());
     return made;
+  }
+  /// Returns the memory that gets the learned costs.
+  [[nodiscard]] std::optional<Memory> learns() const {
+    return memory == nullptr || curve != 0 ? std::nullopt : std::optional(memory->cpp);
   }
   [[nodiscard]] NgramOptions drafter() const {
     NgramOptions drafter;
     if (key != 0) drafter.key = key;
     if (max_bytes != 0) drafter.max_bytes = max_bytes;
-    if (history != nullptr) {
-      drafter.stores = {history->store};
-      if (history->counts.lines() != 0) drafter.next_tokens = &history->counts;
-      drafter.prior = history->calibration;
-    }
+    if (memory != nullptr) drafter = memory->cpp->options(salt, drafter);
     return drafter;
   }
   /// Calls create(options), which copies the curve.
@@ -182,7 +157,8 @@ struct CPairOptions {
     if (curve == 1) static_cast<void>(reprise_curve_create_linear(0.1, &told, nullptr));
     if (curve == 2) static_cast<void>(reprise_curve_create(points.data(), points.size(), &told, nullptr));
     made.curve = told;
-    made.history = history == nullptr ? nullptr : history->handle;
+    made.memory = memory == nullptr ? nullptr : memory->handle;
+    made.salt = salt;
     made.max_draft_nodes = max_draft_nodes;
     made.max_bytes = max_bytes;
     made.key = key;
@@ -195,39 +171,72 @@ struct CPairOptions {
   }
 };
 
+/// Leaves costs to a memory, if there are any.
+inline void keep_costs(std::optional<Memory>& memory, const CostPrior& costs) {
+  if (memory && costs.size() != 0) memory->keep_costs(costs);
+}
+
 struct CFollowerPair {
-  explicit CFollowerPair(const CPairOptions& options) : cpp(options.in_cpp()) {
+  explicit CFollowerPair(const CPairOptions& options) : cpp(options.in_cpp()), memory(options.learns()) {
     options.in_c([&](const reprise_options* in) { static_cast<void>(reprise_follower_create(in, &handle, nullptr)); });
   }
   CFollowerPair(const CFollowerPair&) = delete;
   CFollowerPair& operator=(const CFollowerPair&) = delete;
-  ~CFollowerPair() { reprise_follower_destroy(handle); }
+  ~CFollowerPair() {
+    reprise_follower_destroy(handle);
+    forget();
+  }
+
+  void forget() {
+    cpp.forget();
+    keep_costs(memory, cpp.session().control().learned().prior());
+  }
 
   reprise_follower* handle = nullptr;
   Follower<Speculator> cpp;
+  std::optional<Memory> memory;
 };
 
 struct CBatchPair {
-  CBatchPair(const CPairOptions& options, std::size_t slots) : cpp(options.batch_in_cpp(slots)) {
+  CBatchPair(const CPairOptions& options, std::size_t slots)
+      : cpp(options.batch_in_cpp(slots)), memory(options.learns()) {
     options.in_c(
         [&](const reprise_options* in) { static_cast<void>(reprise_batch_create(in, slots, &handle, nullptr)); });
   }
   CBatchPair(const CBatchPair&) = delete;
   CBatchPair& operator=(const CBatchPair&) = delete;
-  ~CBatchPair() { reprise_batch_destroy(handle); }
+  ~CBatchPair() {
+    reprise_batch_destroy(handle);
+    for (std::size_t slot = 0; slot < cpp.slots(); ++slot) forget(slot);
+  }
+
+  void forget(std::size_t slot) {
+    cpp.forget(slot);
+    keep_costs(memory, cpp.planner().learned(1).prior());
+  }
 
   reprise_batch* handle = nullptr;
   BatchFollower<NgramDrafter<>> cpp;
+  std::optional<Memory> memory;
 };
 
 struct CSessionPair {
-  explicit CSessionPair(const CPairOptions& options) : cpp(options.in_cpp()) {
+  explicit CSessionPair(const CPairOptions& options) : cpp(options.in_cpp()), memory(options.learns()) {
     options.in_c([&](const reprise_options* in) { static_cast<void>(reprise_session_create(in, &handle, nullptr)); });
   }
-  CSessionPair(reprise_session* forked, Speculator other) : handle(forked), cpp(std::move(other)) {}
+  CSessionPair(reprise_session* forked, Speculator other, std::optional<Memory> kept)
+      : handle(forked), cpp(std::move(other)), memory(std::move(kept)) {}
   CSessionPair(const CSessionPair&) = delete;
   CSessionPair& operator=(const CSessionPair&) = delete;
-  ~CSessionPair() { reprise_session_destroy(handle); }
+  ~CSessionPair() {
+    reprise_session_destroy(handle);
+    keep();
+  }
+
+  void keep() {
+    cpp.keep();
+    keep_costs(memory, cpp.control().learned().prior());
+  }
 
   static std::int32_t finish_in_c(FinishReason reason) {
     return reason == FinishReason::none           ? REPRISE_FINISH_NONE
@@ -251,6 +260,7 @@ struct CSessionPair {
 
   reprise_session* handle = nullptr;
   Speculator cpp;
+  std::optional<Memory> memory;
   Limits limits;             ///< of the C++ round
   std::optional<Pass> open;  ///< the open pass in C++
 };

@@ -10,9 +10,9 @@ from ._batch import BatchDrafter
 from ._costs import CostCurve
 from ._drafter import Drafter
 from ._errors import ArgumentError, Error, NoMemoryError, OrderError
-from ._history import History
 from ._library import UNLIMITED
 from ._library import VERSION as __version__
+from ._memory import Memory
 from ._options import Options
 from ._session import Commit, Pass, Session
 from ._statistics import Statistics
@@ -25,7 +25,7 @@ __all__ = [
     "CostCurve",
     "Drafter",
     "Error",
-    "History",
+    "Memory",
     "NoMemoryError",
     "Options",
     "OrderError",

@@ -13,7 +13,7 @@ from ._arrays import Tokens, address, copied, ends, text, tokens, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError
 from ._handle import Owner
-from ._history import History
+from ._memory import Memory
 from ._options import bound_of, checked_bytes, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
@@ -33,14 +33,15 @@ class BatchDrafter(Owner):
     """
 
     _kind = "batch"
-    _instead = "create another one; a History hands on text, and save_costs() the learned costs"
+    _instead = "create another one; a Memory hands on what was seen and learned"
 
     def __init__(
         self,
         slots: int,
         *,
         cost: CostCurve | float | None = None,
-        history: History | None = None,
+        memory: Memory | None = None,
+        salt: int | str = 0,
         max_draft: int = 0,
         max_bytes: int = 0,
         key: int = 0,
@@ -52,8 +53,8 @@ class BatchDrafter(Owner):
         self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
         self._size = whole(slots, "slots", least=1, most=65536)
-        struct, shown, _ = options(cost, history, max_draft, max_bytes, key, saved_costs, engine, vocabulary)
-        self._create(struct, f"{self._size} slots, {shown}", history, self._size)
+        struct, shown = options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt)
+        self._create(struct, f"{self._size} slots, {shown}", self._size)
 
     @property
     def slots(self) -> int:
@@ -127,28 +128,23 @@ class BatchDrafter(Owner):
         self._call("stop_at", self._known(slot), address(array), array.size)
 
     def forget(self, slot: int) -> None:
-        """Makes the next ids of a slot begin a new sequence."""
+        """Makes the next ids of a slot begin a new sequence. Call it when a request has ended.
+
+        The memory has the sequence then. It gets it also if the slot has other ids, is assigned, or is in none of 64
+        calls.
+        """
         self._call("forget", self._known(slot))
 
-    def assign(self, slot: int, history: History | None = None, *, max_bytes: int = 0, key: int = 0) -> None:
-        """Makes the next ids of a slot begin a new sequence with these options, such as the history of its tenant.
+    def assign(
+        self, slot: int, memory: Memory | None = None, *, salt: int | str = 0, max_bytes: int = 0, key: int = 0
+    ) -> None:
+        """Makes the next ids of a slot begin a new sequence with these options, such as the salt of its tenant.
 
         Options of the batch that are not given again do not hold for the slot any more, except costs and `max_draft`. A
         request that goes on in another slot needs a call there, too.
         """
-        struct, _, _ = options(history=history, max_bytes=max_bytes, key=key)
-        slot, uses = self._known(slot), self._open().uses
-        used = [history._open()] if history is not None else []
-
-        def run() -> None:
-            uses[slot] = uses.get(slot, []) + used  # both, in case an exception comes after the library's call
-            self._run(_library.library.reprise_batch_assign, "assign", (slot, ctypes.byref(struct)), None)
-            uses[slot] = used
-
-        if history is None:
-            self._alone(run)
-        else:
-            history._alone(self._alone, run)
+        struct, _ = options(memory=memory, salt=salt, max_bytes=max_bytes, key=key)
+        self._call("assign", self._known(slot), ctypes.byref(struct))
 
     def report_top_k(self, slot: int, row: int, likeliest: Any) -> None:
         """Reports the likeliest tokens of a row of a slot's part of the pass, the likeliest first.

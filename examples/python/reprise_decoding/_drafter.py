@@ -15,7 +15,7 @@ from ._arrays import Tokens, address, ends, text, whole
 from ._costs import CostCurve
 from ._errors import error
 from ._handle import Owner
-from ._history import History
+from ._memory import Memory
 from ._options import bound_of, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
@@ -34,7 +34,7 @@ class Drafter(Owner):
 
     `cost`: the costs of passes, if they are known; a number is that of CostCurve.linear(). Without it, they are learned
     from the times between the calls.
-    `history`: text of earlier sequences. `max_draft`: upper bound on drafted tokens in any pass, at most 64; 0: that of
+    `memory`, `salt`: what is kept between requests, and the parties that share its text. `max_draft`: upper bound on drafted tokens in any pass, at most 64; 0: that of
     `most`, up to 64. `max_bytes`: upper bound on the memory of the index; 0: none. `key`: secret and random if the text
     is not trusted.
     `saved_costs`, `engine`: what save_costs() returned, and the name that it was given. `clock`: returns nanoseconds,
@@ -47,7 +47,7 @@ class Drafter(Owner):
     """
 
     _kind = "follower"
-    _instead = "create another one; a History hands on text, and save_costs() the learned costs"
+    _instead = "create another one; a Memory hands on what was seen and learned"
 
     #: False turns drafting off, for example for one request. Text and times of passes are still followed.
     enabled: bool
@@ -56,7 +56,8 @@ class Drafter(Owner):
         self,
         *,
         cost: CostCurve | float | None = None,
-        history: History | None = None,
+        memory: Memory | None = None,
+        salt: int | str = 0,
         max_draft: int = 0,
         max_bytes: int = 0,
         key: int = 0,
@@ -67,7 +68,7 @@ class Drafter(Owner):
     ) -> None:
         self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
-        self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine, vocabulary))
+        self._create(*options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt))
         self.enabled = True
         self._draft = _library.library.reprise_follower_draft_after
         self._pointer, self._count = ctypes.c_void_p(), ctypes.c_size_t()
@@ -143,7 +144,7 @@ class Drafter(Owner):
         self._call("stop_at", address(array), array.size)
 
     def forget(self) -> None:
-        """Makes the next draft begin a new sequence. Call it when a request ends, if the engine says so."""
+        """Makes the next draft begin a new sequence. Call it when a request has ended: the memory has it then."""
         self._call("forget")
 
     @property

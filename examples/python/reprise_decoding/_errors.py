@@ -59,6 +59,7 @@ _WORDS = (
     ("reprise_session_", "Session."),
     ("reprise_limits.", ""),
     ("HistoryOptions::", ""),
+    ("MemoryOptions::", ""),
     ("Capabilities::", ""),
     ("pass all ids after 0", "pass that number, or all ids without `after`"),
     ("pass_ns", "ns"),

@@ -15,6 +15,7 @@ class Generation:
     The end is an assignment, because a signal handler may raise an exception at the begin of any function.
     """
 
+    begun = False
     over = False
 
     def begin(self, session: Session) -> None:
@@ -29,3 +30,4 @@ class Generation:
                 "session: another generation uses it; run that one to its end, close() it, or pass another session"
             )
         session._generation = weakref.ref(self)
+        self.begun = True

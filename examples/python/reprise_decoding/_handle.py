@@ -84,11 +84,10 @@ if hasattr(os, "register_at_fork"):
 class Handle:
     """A handle of the library. It is destroyed when nothing refers to it any more."""
 
-    __slots__ = ("pointer", "uses", "lock", "_destroy", "__weakref__")
+    __slots__ = ("pointer", "lock", "_destroy", "__weakref__")
 
     def __init__(self, kind: str, name: str, waits: bool = False) -> None:
         self.pointer = ctypes.c_void_p()  # the library itself writes it: no exception can come before it is kept
-        self.uses: dict[int, list[Handle]] = {}  # they have to outlive this handle
         self.lock = Lock(name, waits)
         self._destroy = getattr(_library.library, f"reprise_{kind}_destroy")
 
@@ -111,14 +110,11 @@ class Owner:
     _handle: Handle | None = None
     _below = BELOW  # the bound of token ids
     _waits = False  # whether a second thread waits for the first
-    _shared = False  # whether other handles use the handle
+    _shared = False  # whether other threads may be creating objects with the handle
 
-    def _new(self, history: Owner | None = None) -> Handle:
+    def _new(self) -> Handle:
         """Returns a handle, for the library to fill in."""
-        handle = Handle(self._kind, type(self).__name__, self._waits)
-        if history is not None:
-            handle.uses[-1] = [history._open()]
-        return handle
+        return Handle(self._kind, type(self).__name__, self._waits)
 
     def _own(self, handle: Handle, shown: str) -> None:
         self._shown = shown
@@ -126,20 +122,13 @@ class Owner:
         self._lock = handle.lock
         self._handle = handle
 
-    def _create(self, options: Any, shown: str, history: Owner | None = None, *more: Any) -> None:
-        """Creates the handle. `history`: that of the options. `more`: arguments after the options."""
-        handle, described = self._new(history), _library.LibraryError()
+    def _create(self, options: Any, shown: str, *more: Any) -> None:
+        """Creates the handle. `more`: arguments after the options."""
+        handle, described = self._new(), _library.LibraryError()
         create = getattr(_library.library, f"reprise_{self._kind}_create")
-
-        def run() -> None:
-            status = create(ctypes.byref(options), *more, ctypes.byref(handle.pointer), ctypes.byref(described))
-            if status != _library.OK:
-                raise error(status, described, type(self).__name__)
-
-        if history is None:
-            run()
-        else:
-            history._alone(run)
+        status = create(ctypes.byref(options), *more, ctypes.byref(handle.pointer), ctypes.byref(described))
+        if status != _library.OK:
+            raise error(status, described, type(self).__name__)
         self._own(handle, shown)
 
     @property

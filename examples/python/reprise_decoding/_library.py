@@ -35,15 +35,17 @@ class CostPoint(Structure):
     _fields_ = [("sequences", c_size_t), ("context", c_size_t), ("rows", c_size_t), ("nanoseconds", c_double)]
 
 
-class HistoryOptions(Structure):
-    """reprise_history_options"""
+class MemoryOptions(Structure):
+    """reprise_memory_options"""
 
     _fields_ = [
         ("size", c_size_t),
         ("max_bytes", c_size_t),
         ("next_token_bytes", c_size_t),
+        ("salts", c_size_t),
         ("key", c_uint64),
         ("vocabulary", c_uint32),
+        ("flags", c_uint32),
     ]
 
 
@@ -53,7 +55,7 @@ class Options(Structure):
     _fields_ = [
         ("size", c_size_t),
         ("curve", c_void_p),
-        ("history", c_void_p),
+        ("memory", c_void_p),
         ("max_draft_nodes", c_size_t),
         ("max_bytes", c_size_t),
         ("key", c_uint64),
@@ -61,6 +63,7 @@ class Options(Structure):
         ("saved_costs_size", c_size_t),
         ("engine", c_char_p),
         ("vocabulary", c_size_t),
+        ("salt", c_uint64),
     ]
 
 
@@ -158,7 +161,7 @@ class State(Structure):
 STRUCTS: dict[str, type[Structure]] = {
     "reprise_error": LibraryError,
     "reprise_cost_point": CostPoint,
-    "reprise_history_options": HistoryOptions,
+    "reprise_memory_options": MemoryOptions,
     "reprise_options": Options,
     "reprise_slot": Slot,
     "reprise_capabilities": Capabilities,
@@ -187,17 +190,13 @@ FUNCTIONS = {
     "reprise_curve_create_linear": "idpe",
     "reprise_curve_create": "ipzpe",
     "reprise_curve_destroy": "vp",
-    "reprise_history_create": "ippe",
-    "reprise_history_destroy": "vp",
-    "reprise_history_add": "ipupzzi",
-    "reprise_history_remove": "ipu",
-    "reprise_history_clear": "ip",
-    "reprise_history_learn_from_follower": "ipp",
-    "reprise_history_learn_from_batch": "ippz",
-    "reprise_history_learn_from_session": "ipp",
-    "reprise_history_save": "ipupzp",
-    "reprise_history_load": "ipupz",
-    "reprise_history_error": "ep",
+    "reprise_memory_create": "ippe",
+    "reprise_memory_destroy": "vp",
+    "reprise_memory_add": "ipupzz",
+    "reprise_memory_forget": "ipu",
+    "reprise_memory_save": "ipuupzp",
+    "reprise_memory_load": "ipuupz",
+    "reprise_memory_error": "ep",
     "reprise_follower_create": "ippe",
     "reprise_follower_destroy": "vp",
     "reprise_follower_draft": "ippzzlupp",
@@ -224,6 +223,7 @@ FUNCTIONS = {
     "reprise_batch_error": "ep",
     "reprise_session_create": "ippe",
     "reprise_session_fork": "ipp",
+    "reprise_session_keep": "ip",
     "reprise_session_destroy": "vp",
     "reprise_session_begin": "ippzzp",
     "reprise_session_plan": "ippzp",

@@ -14,7 +14,7 @@ from ._arrays import BELOW, number, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError
 from ._handle import shown
-from ._history import History
+from ._memory import Memory, salt_number
 
 
 LONGEST = 64  # drafted tokens of a sequence in any pass
@@ -24,7 +24,8 @@ class Options(TypedDict, total=False):
     """The options of Drafter, Session and BatchDrafter, for type checks of functions that hand them on."""
 
     cost: CostCurve | float | None
-    history: History | None
+    memory: Memory | None
+    salt: int | str
     max_draft: int
     max_bytes: int
     key: int
@@ -36,23 +37,24 @@ class Options(TypedDict, total=False):
 
 def options(
     cost: CostCurve | float | None = None,
-    history: History | None = None,
+    memory: Memory | None = None,
     max_draft: int = 0,
     max_bytes: int = 0,
     key: int = 0,
     saved_costs: bytes | None = None,
     engine: str | None = None,
     vocabulary: int = 0,
-) -> tuple[Any, str, History | None]:
-    """Returns the struct, a text that shows it, and the history that it refers to."""
+    salt: int | str = 0,
+) -> tuple[Any, str]:
+    """Returns the struct, and a text that shows it."""
     if cost is None or isinstance(cost, CostCurve):
         curve = cost
     else:
         curve = CostCurve._linear(number(cost, "cost", "a CostCurve or a number"), "cost")
-    if history is not None and not isinstance(history, History):
-        raise TypeError(f"history: must be a History, but is of the type {type(history).__name__}")
-    handles = [owner._handle if owner is not None else None for owner in (curve, history)]
-    for name, owner, handle in zip(("cost", "history"), (curve, history), handles):
+    if memory is not None and not isinstance(memory, Memory):
+        raise TypeError(f"memory: must be a Memory, but is of the type {type(memory).__name__}")
+    handles = [owner._handle if owner is not None else None for owner in (curve, memory)]
+    for name, owner, handle in zip(("cost", "memory"), (curve, memory), handles):
         if owner is not None and handle is None:
             raise ArgumentError(f"{name}: it has been closed; create a new one")
     if saved_costs is not None:
@@ -69,11 +71,12 @@ def options(
         len(saved_costs or b""),
         engine_name(engine) if engine is not None else None,
         vocabulary,
+        salt_number(salt),
     )
     struct.handles = handles  # they have to outlive it
-    given = {"cost": curve, "history": history, "max_draft": max_draft, "max_bytes": max_bytes, "engine": engine}
+    given = {"cost": curve, "memory": memory, "max_draft": max_draft, "max_bytes": max_bytes, "engine": engine}
     given["vocabulary"] = vocabulary
-    return struct, shown(given), history
+    return struct, shown(given)
 
 
 def bound_of(vocabulary: int) -> int:

@@ -18,7 +18,7 @@ from ._arrays import Tokens, address, copied, ends, text, tokens, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError, OrderError
 from ._handle import Owner
-from ._history import History
+from ._memory import Memory
 from ._options import bound_of, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
@@ -89,7 +89,8 @@ class Session(Owner):
         self,
         *,
         cost: CostCurve | float | None = None,
-        history: History | None = None,
+        memory: Memory | None = None,
+        salt: int | str = 0,
         max_draft: int = 0,
         max_bytes: int = 0,
         key: int = 0,
@@ -100,7 +101,7 @@ class Session(Owner):
     ) -> None:
         self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
-        self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine, vocabulary))
+        self._create(*options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt))
         self._planned: int | None = None
 
     def begin(
@@ -236,7 +237,6 @@ class Session(Owner):
     def fork(self) -> Session:
         """Returns a second session that continues from this state, without the open pass."""
         handle = self._new()
-        handle.uses.update(self._open().uses)
         self._call("fork", ctypes.byref(handle.pointer))
         second = Session.__new__(Session)
         second._own(handle, self._shown)
@@ -244,6 +244,10 @@ class Session(Owner):
         second._planned = None
         second._clock = self._clock
         return second
+
+    def keep(self) -> None:
+        """Hands the sequence to the memory. begin() does so, too: call it if the request has ended."""
+        self._call("keep")
 
     def report_top_k(self, row: int, likeliest: Any) -> None:
         """Reports the likeliest tokens of a row of the open pass, the likeliest first.

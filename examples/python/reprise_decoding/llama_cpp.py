@@ -21,6 +21,7 @@ from llama_cpp.llama_speculative import LlamaDraftModel
 from ._arrays import Tokens, stops, whole
 from ._drafter import Drafter
 from ._errors import ArgumentError
+from ._memory import Memory
 from ._options import LONGEST, clock_for
 from ._statistics import Statistics
 
@@ -35,6 +36,8 @@ _off = contextvars.ContextVar("off", default=False)
 class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     """Drafts for one Llama object. `most`: upper bound on drafted tokens of a pass. `options`: those of Drafter.
 
+    The default of `memory` is a Memory: later requests draft from earlier ones. Memory(text=False) keeps only what was
+    learned, and None nothing.
     `eos`: the tokens that end a generation: nothing is drafted after them. enable() takes those of the model.
     The engine calls it before each pass, with all committed tokens.
     Llama(draft_model=DraftModel(), logits_all=True) works too, but costs more than enable(): the engine then computes
@@ -43,6 +46,7 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
 
     def __init__(self, most: int = 16, eos: Any = (), **options: Unpack[Options]) -> None:
         self.most = whole(most, "most", most=LONGEST)
+        options.setdefault("memory", Memory())  # the engine hands text on to the next request, too
         self.drafter = Drafter(**options)
         self.drafter.stop_at(eos)
 

@@ -64,6 +64,8 @@ def generate_step(
             finally:  # the caller may stop in the middle of a pass, and use the cache again
                 _trim(cache, unseen)
     finally:
+        if generation.begun:
+            session.keep()
         generation.over = True
 
 

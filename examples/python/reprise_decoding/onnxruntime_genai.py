@@ -58,6 +58,8 @@ def generate(
                 if unseen > 0:
                     generator.rewind_to(generator.token_count() - unseen)
     finally:
+        if generation.begun:
+            session.keep()
         generation.over = True
 
 

@@ -19,6 +19,7 @@ from ._arrays import Tokens, stops, whole
 from ._drafter import Drafter
 from ._errors import OrderError
 from ._handle import Lock
+from ._memory import Memory
 from ._options import LONGEST, clock_for
 from ._session import Pass, Session
 from ._statistics import Statistics
@@ -68,6 +69,7 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
         raise ValueError(f"model: is split over {mesh.size()} processes, which would draft different lengths")
     if max_leaves > 1:
         _check_attention(model.config)
+    options.setdefault("memory", Memory(text=False))  # the engine shares no text between requests, either
     options.setdefault("clock", clock_for(all(each.device.type == "cpu" for each in model.parameters())))
     drafts = Drafts(model, most, max_leaves, custom, options)
     # generate() takes its loops from the class of the model, so the model gets a class of its own with the same name.
@@ -139,14 +141,14 @@ class Drafts:
 
     def save_costs(self, engine: str) -> bytes:
         """As Drafter.save_costs(): the costs that the last generation has learned."""
-        return Drafter(saved_costs=self._options["saved_costs"], engine="shared").save_costs(engine)
+        return Drafter(memory=self._options["memory"]).save_costs(engine)
 
     def _new(self) -> Any:
         return (Session if self._max_leaves > 1 else Drafter)(**self._options)
 
     def _give_back(self, drafter: Any) -> None:
-        costs = drafter.save_costs("shared")
-        self._lock.alone(self._options.update, {"saved_costs": costs, "engine": "shared"})
+        end = drafter.forget if isinstance(drafter, Drafter) else drafter.keep
+        end()  # the memory has the request then, for any drafter
         self._free.append(drafter)
 
     @contextlib.contextmanager

@@ -14,6 +14,7 @@ from ._arrays import BELOW, Tokens, address, has_outside, stops, whole
 from ._batch import BatchDrafter
 from ._errors import error
 from ._library import Slot, library
+from ._memory import Memory
 from ._options import LONGEST
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ class Proposer:
     `ignore_eos` or `min_tokens` have shorter drafts there, and their `stop_token_ids` and `max_tokens` are not known.
     """
 
-    #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens.
+    #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens, and that of `memory` a Memory, which
+    #: keeps text if vLLM shares a prefix cache between requests. vLLM passes no `cache_salt`: with tenants that must not
+    #: see each other's text, use Memory(text=False).
     options: ClassVar[Options] = {}
     #: The tokens that end a generation; None: those of the model's configuration and generation_config.json.
     eos: ClassVar[Any] = None
@@ -45,7 +48,8 @@ class Proposer:
         self.most = whole(most, "num_speculative_tokens", most=LONGEST)
         self.max_length = int(vllm_config.model_config.max_model_len)
         scheduler = getattr(vllm_config, "scheduler_config", None)
-        options: Options = {"max_draft": self.most, **self.options}
+        caching = getattr(getattr(vllm_config, "cache_config", None), "enable_prefix_caching", False)
+        options: Options = {"max_draft": self.most, "memory": Memory(text=bool(caching)), **self.options}
         self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **options)
         eos = _eos(vllm_config.model_config, self.drafter._below) if self.eos is None else self.eos
         for slot in range(self.drafter.slots):

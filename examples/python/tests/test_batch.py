@@ -148,26 +148,21 @@ class Batches(unittest.TestCase):
         self.assertEqual(later.save_costs("toy, 4", 5), saved)
         self.assertEqual(later.save_costs("toy, 4"), fresh)
 
-    def test_a_slot_drafts_with_the_history_that_it_is_assigned(self) -> None:
+    def test_a_slot_drafts_with_the_memory_that_it_is_assigned(self) -> None:
         batch = reprise_decoding.BatchDrafter(2, cost=CHEAP)
-        histories = [reprise_decoding.History(), reprise_decoding.History()]
-        for tenant, history in enumerate(histories):
-            history.add([1, 2, 3, 4, *range(10 + tenant, 90, 10)])
-            batch.assign(tenant, history)
+        memories = [reprise_decoding.Memory(), reprise_decoding.Memory()]
+        for tenant, memory in enumerate(memories):
+            memory.add([1, 2, 3, 4, *range(10 + tenant, 90, 10)])
+            batch.assign(tenant, memory)
         for drafts in (batch.draft({0: [1, 2, 3, 4], 1: [1, 2, 3, 4]}), batch.draft({0: [2, 3, 4], 1: [2, 3, 4]})):
             self.assertEqual([drafts[slot][:2].tolist() for slot in (0, 1)], [[10, 20], [11, 21]])
-        handles = [weakref.ref(history._handle) for history in histories]
-        for history in histories:
-            history.close()
-        self.assertTrue(all(handle() for handle in handles), "the slots use them")
-        self.assertEqual(batch.draft({1: [1, 2, 3, 4]})[1][:1].tolist(), [11])
+        for memory in memories:
+            memory.close()
+        self.assertEqual(batch.draft({1: [1, 2, 3, 4]})[1][:1].tolist(), [11], "the slot uses it")
         batch.assign(1)
         self.assertNotIn(11, batch.draft({1: [1, 2, 3, 4]})[1].tolist())
-        self.assertEqual([handle() is None for handle in handles], [False, True])
-        with self.assertRaisesRegex(ValueError, "^history: it has been closed"):
-            batch.assign(0, histories[0])
-        batch.close()
-        self.assertEqual([handle() for handle in handles], [None, None])
+        with self.assertRaisesRegex(ValueError, "^memory: it has been closed"):
+            batch.assign(0, memories[0])
 
     def test_new_tokens_alone(self) -> None:
         batch, all_of = reprise_decoding.BatchDrafter(2, cost=CHEAP), reprise_decoding.BatchDrafter(2, cost=CHEAP)
@@ -209,13 +204,6 @@ class Batches(unittest.TestCase):
                 batch.report_top_k(0, 77, [1, 2])  # no such row
             self.assertEqual(61 in batch.draft({0: [50, 51, 52, 60]})[0].tolist(), reported)
 
-    def test_a_history_learns_from_a_slot(self) -> None:
-        history = reprise_decoding.History()
-        batch = reprise_decoding.BatchDrafter(2, history=history)
-        history.learn(batch, slot=1)
-        with self.assertRaisesRegex(reprise_decoding.ArgumentError, "no such slot"):
-            history.learn(batch, slot=2)
-
     def test_refusals(self) -> None:
         batch = reprise_decoding.BatchDrafter(2)
         for slots, kind in ((0, ValueError), (65537, ValueError), (1.5, TypeError)):
@@ -244,7 +232,7 @@ class Batches(unittest.TestCase):
             batch.load_costs("costs", "toy")  # type: ignore[arg-type]
         with self.assertRaisesRegex(ValueError, "^sequences: "):
             batch.save_costs("toy", 0)
-        with self.assertRaisesRegex(TypeError, "^history: "):
+        with self.assertRaisesRegex(TypeError, "^memory: "):
             batch.assign(0, CHEAP)  # type: ignore[arg-type]
         batch.close()
         with self.assertRaisesRegex(reprise_decoding.OrderError, "BatchDrafter: it has been closed"):

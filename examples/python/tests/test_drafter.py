@@ -286,7 +286,7 @@ class Refusals(unittest.TestCase):
     def test_options(self) -> None:
         for arguments, kind, sentence in (
             ({"cost": "0.1"}, TypeError, "cost: must be a CostCurve or a number, but is of the type str"),
-            ({"history": []}, TypeError, "history: must be a History"),
+            ({"memory": []}, TypeError, "memory: must be a Memory"),
             ({"max_draft": -1}, ValueError, "max_draft: "),
             ({"max_draft": 65}, ValueError, "max_draft: must be 64 or less, but is 65"),
             ({"max_draft": 300}, ValueError, "max_draft: must be 64 or less"),

@@ -24,7 +24,7 @@ import reprise_decoding
 TEXT = [1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3]
 CURVE = reprise_decoding.CostCurve.linear(0.01)
 COSTS = reprise_decoding.Drafter(cost=CURVE).save_costs("toy")
-HISTORY = reprise_decoding.History(max_bytes=2**16).save(tokenizer=5)
+SNAPSHOT = reprise_decoding.Memory(max_bytes=2**16).save(tokenizer=5)
 
 
 class Objects:
@@ -34,11 +34,11 @@ class Objects:
         clock = {"cost": CURVE, "vocabulary": 100, "clock": lambda: 1}
         self.drafter = reprise_decoding.Drafter(**clock)
         self.batch = reprise_decoding.BatchDrafter(2, **clock)
-        self.history = reprise_decoding.History(max_bytes=2**16, vocabulary=100)
-        self.session = reprise_decoding.Session(history=self.history, **clock)
+        self.memory = reprise_decoding.Memory(max_bytes=2**16, vocabulary=100)
+        self.session = reprise_decoding.Session(memory=self.memory, **clock)
         self.drafter.draft(TEXT)
         self.batch.draft({0: TEXT})
-        self.history.add([50, 51, 52, *range(60, 80)])
+        self.memory.add([50, 51, 52, *range(60, 80)])
         self.session.begin(TEXT)
         self.step = self.session.plan()
 
@@ -55,7 +55,7 @@ class Objects:
             (done.tokens.tolist(), done.rows.tolist(), self.session.context.tolist()),
             self.session.plan().batch.tolist(),
             self.session.statistics.fields,
-            self.history.save(),
+            self.memory.save(),
         )
 
 
@@ -90,8 +90,8 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: o.session.commit([]), ValueError, "picks: ", "return at least the token after the anchor's row"),
     (lambda o: o.session.commit([1] * 99), ValueError, "picks: ", "pass one for the anchor"),
     (lambda o: o.session.report_top_k(0, 5), TypeError, "likeliest: ", "must be a list or an array"),
-    (lambda o: o.history.add([1, 2**31]), ValueError, "ids: ", "must be below 2147483648"),
-    (lambda o: o.history.add([1, 2.5]), TypeError, "ids: ", "must be integers, but ids[1] is of the type float"),
+    (lambda o: o.memory.add([1, 2**31]), ValueError, "ids: ", "must be below 2147483648"),
+    (lambda o: o.memory.add([1, 2.5]), TypeError, "ids: ", "must be integers, but ids[1] is of the type float"),
     # the end of generation
     (lambda o: o.session.plan(eos=None), TypeError, "eos: ", "leave it out if there is none"),
     (lambda o: o.session.plan(eos="</s>"), TypeError, "eos: ", "pass what the tokenizer returns"),
@@ -130,7 +130,7 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: o.batch.draft({0: TEXT, 1: [3, 2**31]}), ValueError, "ids[1]: ", "ids[1][1] is 2147483648"),
     (lambda o: o.batch.draft({0: TEXT}, most={1: 4}), ValueError, "most: ", "has no number for slot 0"),
     (lambda o: o.batch.draft({0: TEXT}, conversations=5), TypeError, "conversations: ", "must be a dict of numbers"),
-    (lambda o: o.batch.assign(0, history=5), TypeError, "history: ", "must be a History"),
+    (lambda o: o.batch.assign(0, memory=5), TypeError, "memory: ", "must be a Memory"),
     (lambda o: o.batch.load_costs(COSTS, "other"), ValueError, "saved: ", "give the name that they were saved with"),
     # options
     (
@@ -162,18 +162,17 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: o.drafter.save_costs("a\0b"), ValueError, "engine: ", "none of them 0"),
     (lambda o: reprise_decoding.Drafter(clock=5), TypeError, "clock: ", "must be a function"),
     (lambda o: reprise_decoding.Drafter(clock=time.perf_counter), TypeError, "clock: ", "as time.perf_counter_ns does"),
-    # histories
-    (lambda o: reprise_decoding.History(max_bytes=1), ValueError, "History: max_bytes ", "increase it"),
-    (lambda o: reprise_decoding.History(next_token_bytes=1), ValueError, "History: next_token_bytes ", "increase it"),
-    (lambda o: o.history.add(TEXT, prompt=99), ValueError, "prompt: ", "must be 35 or less"),
-    (lambda o: o.history.add(TEXT, name="mine"), TypeError, "name: ", "must be an integer"),
-    (lambda o: o.history.add(TEXT, removable="no"), TypeError, "removable: ", "must be True or False"),
-    (lambda o: o.history.learn(CURVE), TypeError, "source: ", "must be a Drafter, a BatchDrafter or a Session"),
-    (lambda o: o.history.learn(o.batch, slot=2), ValueError, "slot: ", "the limit is 2"),
-    (lambda o: o.history.load("text"), TypeError, "data: ", "must be bytes"),
-    (lambda o: o.history.load(b"x" * 99), ValueError, "data: ", "give the bytes that were saved"),
-    (lambda o: o.history.load(HISTORY[:-1], 5), ValueError, "data: ", "take another copy of it"),
-    (lambda o: o.history.load(HISTORY, 6), ValueError, "data: ", "load the one that was saved with this number"),
+    # memories
+    (lambda o: reprise_decoding.Memory(max_bytes=1), ValueError, "Memory: max_bytes ", "increase it"),
+    (lambda o: reprise_decoding.Memory(next_token_bytes=1), ValueError, "Memory: next_token_bytes ", "increase it"),
+    (lambda o: o.memory.add(TEXT, prompt=99), ValueError, "prompt: ", "must be 35 or less"),
+    (lambda o: o.memory.add(TEXT, salt=1.5), TypeError, "salt: ", "must be an integer"),
+    (lambda o: o.memory.forget(-1), ValueError, "salt: ", "must be"),
+    (lambda o: reprise_decoding.Memory(prompts="no"), TypeError, "prompts: ", "must be True or False"),
+    (lambda o: o.memory.load("text"), TypeError, "data: ", "must be bytes"),
+    (lambda o: o.memory.load(b"x" * 99), ValueError, "data: ", "give the bytes that were saved"),
+    (lambda o: o.memory.load(SNAPSHOT[:-1], 5), ValueError, "data: ", "take another copy of it"),
+    (lambda o: o.memory.load(SNAPSHOT, 6), ValueError, "data: ", "load the one that was saved with this number"),
     # curves
     (lambda o: reprise_decoding.CostCurve(), TypeError, "CostCurve: ", "create it with CostCurve.linear()"),
     (lambda o: reprise_decoding.CostCurve.linear("a"), TypeError, "per_row: ", "must be a number"),
@@ -192,7 +191,7 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: pickle.dumps(o.drafter), TypeError, "Drafter: ", "create another one"),
     (lambda o: copy.copy(o.batch), TypeError, "BatchDrafter: ", "create another one"),
     (lambda o: copy.copy(o.session), TypeError, "Session: ", "fork() returns a second session"),
-    (lambda o: pickle.dumps(o.history, 0), TypeError, "History: ", "what save() returns"),
+    (lambda o: pickle.dumps(o.memory, 0), TypeError, "Memory: ", "what save() returns"),
     (lambda o: copy.copy(CURVE), TypeError, "CostCurve: ", "all objects and threads can share it"),
 ]
 # Words of the C and C++ library that a user of this package does not know.
@@ -218,11 +217,11 @@ class Refusals(unittest.TestCase):
 
     def test_no_word_of_the_library_is_left_in_its_sentences(self) -> None:
         """The sentences that the library has for bytes that it refuses."""
-        history = reprise_decoding.History(max_bytes=2**16)
-        for at in range(len(HISTORY)):
-            for data in (HISTORY[:at], HISTORY[:at] + bytes([HISTORY[at] ^ 255]) + HISTORY[at + 1 :]):
+        memory = reprise_decoding.Memory(max_bytes=2**16)
+        for at in range(len(SNAPSHOT)):
+            for data in (SNAPSHOT[:at], SNAPSHOT[:at] + bytes([SNAPSHOT[at] ^ 255]) + SNAPSHOT[at + 1 :]):
                 with self.assertRaises(reprise_decoding.ArgumentError) as raised:
-                    history.load(data, 5)
+                    memory.load(data, 5)
                 for word in FOREIGN:
                     self.assertNotIn(word, str(raised.exception))
 
@@ -274,7 +273,7 @@ def made(most: int = 16, **options: Unpack[reprise_decoding.Options]) -> reprise
     return reprise_decoding.Drafter(**options)
 
 made(8, cost=0.02, vocabulary=100)
-reprise_decoding.Session(cost=reprise_decoding.CostCurve.linear(1), history=None)
+reprise_decoding.Session(cost=reprise_decoding.CostCurve.linear(1), memory=None)
 made(8, costs=0.02)  # refused
 made(8, cost="0.02")  # refused
 reprise_decoding.Drafter(costs=0.02)  # refused

@@ -75,9 +75,9 @@ def one_of_each() -> dict[str, tuple[Any, Callable[[], Any]]]:
     """Returns objects and calls, by the name of the call."""
     drafter, batch = reprise_decoding.Drafter(cost=0.02), reprise_decoding.BatchDrafter(2, cost=0.02)
     session = reprise_decoding.Session(cost=0.02)
-    history = reprise_decoding.History(max_bytes=2**18)
-    history.add(TEXT)
-    saved = history.save()
+    memory = reprise_decoding.Memory(max_bytes=2**18)
+    memory.add(TEXT)
+    saved = memory.save()
     session.begin(TEXT)
 
     def round_of_a_session() -> None:
@@ -89,13 +89,12 @@ def one_of_each() -> dict[str, tuple[Any, Callable[[], Any]]]:
         "Drafter.draft": (drafter, lambda: drafter.draft(TEXT)),
         "Drafter.statistics": (drafter, lambda: drafter.statistics),
         "Drafter.save_costs": (drafter, lambda: drafter.save_costs("toy")),
-        "Drafter()": (history, lambda: reprise_decoding.Drafter(cost=0.02, history=history).close()),
         "BatchDrafter.draft": (batch, lambda: batch.draft({0: TEXT, 1: TEXT})),
-        "BatchDrafter.assign": (batch, lambda: batch.assign(1, history)),
-        "History.add": (history, lambda: history.add(TEXT)),
-        "History.learn": (history, lambda: history.learn(drafter)),
-        "History.save": (history, lambda: history.save()),
-        "History.load": (history, lambda: history.load(saved)),
+        "BatchDrafter.assign": (batch, lambda: batch.assign(1, memory)),
+        "Memory.add": (memory, lambda: memory.add(TEXT)),
+        "Memory.forget": (memory, lambda: memory.forget(3)),
+        "Memory.save": (memory, lambda: memory.save()),
+        "Memory.load": (memory, lambda: memory.load(saved)),
         "Session round": (session, round_of_a_session),
         "Session.fork": (session, lambda: session.fork().close()),
         "Session.context": (session, lambda: session.context),
@@ -162,25 +161,6 @@ class Interrupts(unittest.TestCase):
         self.assertGreater(counts["create"], 5)
         self.assertLessEqual(counts["create"] - counts["destroy"], len(self.ignored))
 
-    def test_a_slot_keeps_its_history_alive(self) -> None:
-        held: list[Any] = []
-
-        def make() -> None:
-            history = reprise_decoding.History(max_bytes=2**18)
-            history.add([1, 2, 3, 4, *range(10, 90, 10)])
-            held[:] = [reprise_decoding.BatchDrafter(1, cost=0.02), history]
-
-        def check(_: bool) -> None:
-            batch, history = held
-            handle = weakref.ref(history._handle)
-            history.close()
-            drafts = batch.draft({0: [1, 2, 3, 4]})[0].tolist()
-            self.assertTrue(handle() is not None or 10 not in drafts)
-            make()
-
-        make()
-        self.assertGreater(everywhere(lambda: held[0].assign(0, held[1]), check), 10)
-
     def test_a_session_serves_the_next_generation(self) -> None:
         session = reprise_decoding.Session()
 
@@ -222,11 +202,11 @@ class Forks(unittest.TestCase):
                 self.assertEqual(self.child(owner, call, in_use=False), "")
                 call()
 
-    def test_a_drafter_of_a_lost_history_works(self) -> None:
-        history = reprise_decoding.History(max_bytes=2**18)
-        history.add(TEXT)
-        drafter = reprise_decoding.Drafter(cost=0.02, history=history)
-        self.assertEqual(self.child(history, lambda: drafter.draft(TEXT), in_use=True), "")
+    def test_a_drafter_of_a_lost_memory_works(self) -> None:
+        memory = reprise_decoding.Memory(max_bytes=2**18)
+        memory.add(TEXT)
+        drafter = reprise_decoding.Drafter(cost=0.02, memory=memory)
+        self.assertEqual(self.child(memory, lambda: drafter.draft(TEXT), in_use=True), "")
 
     def test_a_lock_of_an_adapter(self) -> None:
         lock = Lock("Drafts", waits=True)

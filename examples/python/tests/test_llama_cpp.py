@@ -137,15 +137,16 @@ class DraftModels(unittest.TestCase):
         llama = Llama(self.module.DraftModel(cost=reprise_decoding.CostCurve.linear(0.01)), n_ctx=100)
         self.assertEqual(llama.complete(prompt(4), 40), plain(prompt(4), 40))
 
-    def test_no_request_sees_the_text_before_it(self) -> None:
+    def test_a_request_sees_the_text_before_it_unless_the_memory_keeps_none(self) -> None:
         secret = list(range(30, 58))
         begin, asked = [1, 2, 3], [1, 2, 3, 9, 30, 31, 32]
-        used = self.llama()
-        used.complete([*begin, *secret, *secret, *secret], 30)
-        model, seen = used.draft_model, []
-        for ids in (asked, [*asked, 30, 31, 32], [*asked, 30, 31, 32, 30, 31]):
-            seen += model(np.array(ids, np.int32)).tolist()
-        self.assertFalse(set(seen) & set(secret[3:]))
+        for options, sees in (({}, True), ({"memory": reprise_decoding.Memory(text=False)}, False), ({"memory": None}, False)):
+            used = Llama(self.module.DraftModel(cost=reprise_decoding.CostCurve.linear(0.01), **options))
+            used.complete([*begin, *secret, *secret, *secret], 30)
+            model, seen = used.draft_model, []
+            for ids in (asked, [*asked, 30, 31, 32], [*asked, 30, 31, 32, 30, 31]):
+                seen += model(np.array(ids, np.int32)).tolist()
+            self.assertEqual(bool(set(seen) & set(secret[3:])), sees)
 
     def test_most_and_the_switch(self) -> None:
         ids = np.array([1, 2, 3, 4, 5] * 6, np.int32)

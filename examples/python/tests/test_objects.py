@@ -18,9 +18,9 @@ TEXT = [1, 2, 3, 4, 5, 6, 7, 8] * 4 + [1, 2, 3]
 def one_of_each() -> list[Owner]:
     session = reprise_decoding.Session()
     session.begin(TEXT)
-    history = reprise_decoding.History(max_bytes=2**16)
+    memory = reprise_decoding.Memory(max_bytes=2**16)
     curve = reprise_decoding.CostCurve.linear(0.02)
-    return [reprise_decoding.Drafter(), session, session.fork(), reprise_decoding.BatchDrafter(2), history, curve]
+    return [reprise_decoding.Drafter(), session, session.fork(), reprise_decoding.BatchDrafter(2), memory, curve]
 
 
 class Objects(unittest.TestCase):
@@ -56,11 +56,11 @@ class Objects(unittest.TestCase):
                 raise KeyError("of the block")
 
     def test_repr(self) -> None:
-        history = reprise_decoding.History(max_bytes=2**16, key=12345)
-        drafter = reprise_decoding.Drafter(cost=0.02, history=history, key=12345, vocabulary=100)
+        memory = reprise_decoding.Memory(max_bytes=2**16, key=12345)
+        drafter = reprise_decoding.Drafter(cost=0.02, memory=memory, key=12345, vocabulary=100)
         shown = (
             "<reprise_decoding.Drafter: cost=<reprise_decoding.CostCurve: linear(0.02)>, "
-            "history=<reprise_decoding.History: max_bytes=65536>"
+            "memory=<reprise_decoding.Memory: max_bytes=65536>"
         )
         self.assertEqual(repr(drafter), f"{shown}, vocabulary=100>")
         drafter.close()
@@ -94,20 +94,20 @@ class Objects(unittest.TestCase):
             done.set()
             other.join()
 
-    def test_a_history_waits_for_drafters_that_other_threads_make(self) -> None:
-        history = reprise_decoding.History(max_bytes=2**16)
+    def test_a_memory_waits_for_drafters_that_other_threads_make(self) -> None:
+        memory = reprise_decoding.Memory(max_bytes=2**16)
         stop = threading.Event()
 
         def make() -> None:
             while not stop.is_set():
-                reprise_decoding.Drafter(history=history).close()
+                reprise_decoding.Drafter(memory=memory).close()
 
         threads = [threading.Thread(target=make) for _ in range(2)]
         for thread in threads:
             thread.start()
         try:
             for _ in range(300):
-                history.add(TEXT)
+                memory.add(TEXT)
         finally:
             stop.set()
             for thread in threads:

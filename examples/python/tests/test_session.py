@@ -148,13 +148,13 @@ class Decoding(unittest.TestCase):
         self.assertEqual(session.context.tolist(), [1, 2, 9, 9])
 
     def test_a_fork_is_another_session(self) -> None:
-        history = reprise_decoding.History()
-        session = reprise_decoding.Session(cost=CHEAP, history=history)
+        memory = reprise_decoding.Memory()
+        session = reprise_decoding.Session(cost=CHEAP, memory=memory)
         session.begin(prompt(5))
         fork = session.fork()
         session.append([1, 2])
         session.close()
-        del history, session
+        del memory, session
         gc.collect()
         self.assertEqual(fork.context.tolist(), prompt(5))
         self.assertIsNotNone(fork.plan())
@@ -265,50 +265,124 @@ class Curves(unittest.TestCase):
                 call()
 
 
-class Histories(unittest.TestCase):
+class Memories(unittest.TestCase):
     TEXT = list(range(100, 160))
 
-    def drafted(self, history: reprise_decoding.History) -> list[int]:
-        draft = reprise_decoding.Drafter(history=history, cost=CHEAP).draft([1, *self.TEXT[10:16]], most=4).tolist()
+    def drafted(self, memory: reprise_decoding.Memory, salt: int | str = 0) -> list[int]:
+        drafter = reprise_decoding.Drafter(memory=memory, salt=salt, cost=CHEAP)
+        draft = drafter.draft([1, *self.TEXT[10:16]], most=4).tolist()
+        drafter.forget()
         return [token for token in draft if token in self.TEXT[16:]]
 
     def test_text_of_earlier_sequences(self) -> None:
-        history = reprise_decoding.History()
-        self.assertEqual(self.drafted(history), [])
-        history.add(self.TEXT, prompt=20, name=7)
-        self.assertEqual(self.drafted(history), self.TEXT[16:20])
-        history.remove(8)
-        self.assertNotEqual(self.drafted(history), [])
-        history.remove(7)
-        self.assertEqual(self.drafted(history), [])
-        history.add(self.TEXT)
-        history.clear()
-        self.assertEqual(self.drafted(history), [])
+        memory = reprise_decoding.Memory()
+        self.assertEqual(self.drafted(memory), [])
+        memory.add(self.TEXT, prompt=20, salt=7)
+        self.assertEqual(self.drafted(memory), [])
+        self.assertEqual(self.drafted(memory, 7), self.TEXT[16:20])
+        memory.forget(8)
+        self.assertNotEqual(self.drafted(memory, 7), [])
+        memory.forget(7)
+        self.assertEqual(self.drafted(memory, 7), [])
+
+    def test_requests_that_have_ended(self) -> None:
+        def draft(memory: reprise_decoding.Memory) -> None:
+            drafter = reprise_decoding.Drafter(cost=CHEAP, memory=memory)
+            drafter.draft(self.TEXT)
+            self.assertEqual(self.drafted(memory), [], "it goes on")
+            drafter.forget()
+
+        def replace(memory: reprise_decoding.Memory) -> None:
+            drafter = reprise_decoding.Drafter(cost=CHEAP, memory=memory)
+            drafter.draft(self.TEXT)
+            drafter.draft([1, 2])
+
+        def close(memory: reprise_decoding.Memory) -> None:
+            with reprise_decoding.BatchDrafter(2, cost=CHEAP, memory=memory) as batch:
+                batch.draft({1: self.TEXT})
+
+        def assign(memory: reprise_decoding.Memory) -> None:
+            batch = reprise_decoding.BatchDrafter(2, cost=CHEAP, memory=memory)
+            batch.draft({1: self.TEXT})
+            batch.assign(1)
+
+        def keep(memory: reprise_decoding.Memory) -> None:
+            session = reprise_decoding.Session(cost=CHEAP, memory=memory)
+            session.begin(self.TEXT)
+            session.keep()
+
+        for end in (draft, replace, close, assign, keep):
+            with self.subTest(end.__name__):
+                memory = reprise_decoding.Memory()
+                end(memory)
+                self.assertEqual(self.drafted(memory), self.TEXT[16:20])
+
+    def test_parts_can_be_left_out(self) -> None:
+        for options, wanted in (
+            ({"text": False}, (False, False)),
+            ({"prompts": False}, (False, True)),
+            ({"outputs": False}, (True, False)),
+            ({"next_token_bytes": 0}, (True, True)),
+        ):
+            with self.subTest(options):
+                memory = reprise_decoding.Memory(**options)
+                memory.add(self.TEXT, prompt=30)
+                found = []
+                for begin in (10, 40):
+                    draft = reprise_decoding.Drafter(memory=memory, cost=CHEAP).draft(self.TEXT[begin : begin + 6])
+                    found.append(self.TEXT[begin + 6] in draft.tolist())
+                self.assertEqual(tuple(found), wanted)
+
+    def test_salts_have_numbers_and_names(self) -> None:
+        memory = reprise_decoding.Memory(salts=3)
+        memory.add(self.TEXT, salt="mine")
+        self.assertEqual(self.drafted(memory, "mine"), self.TEXT[16:20])
+        self.assertEqual(self.drafted(memory, "yours"), [])
+        batch = reprise_decoding.BatchDrafter(2, cost=CHEAP)
+        batch.assign(0, memory, salt="mine")
+        batch.assign(1, memory, salt="yours")
+        drafts = batch.draft({0: self.TEXT[10:16], 1: self.TEXT[10:16]})
+        self.assertEqual([self.TEXT[16] in drafts[slot].tolist() for slot in (0, 1)], [True, False])
+
+    def test_learned_costs_go_on(self) -> None:
+        memory = reprise_decoding.Memory(text=False)
+        fresh = reprise_decoding.Drafter(memory=memory).save_costs("toy")
+        now = [0]
+        drafter = reprise_decoding.Drafter(memory=memory, clock=lambda: now[0])
+        text = [1, 2, 3, 4] * 10
+        for _ in range(60):
+            draft = drafter.draft(text).tolist()
+            now[0] += 1000 + 500 * len(draft)
+            text += [*draft, text[len(text) - 4 + len(draft) % 4]]
+        drafter.forget()
+        learned = drafter.save_costs("toy")
+        self.assertNotEqual(learned, fresh)
+        self.assertEqual(reprise_decoding.Drafter(memory=memory).save_costs("toy"), learned)
 
     def test_placeholders_are_left_out(self) -> None:
         """As in the texts of drafters: they are not drafted, and no match continues across them."""
         before, after = self.TEXT[:30], self.TEXT[30:]
         for hole in ([-1], [-1] * 50, [-(2**31)], [300], [2**31 - 1, -100, 300]):
             for kind in (list, np.array, lambda ids: np.array(ids, np.int32)):
-                history = reprise_decoding.History(vocabulary=300, next_token_bytes=2**16)
-                history.add(kind(hole))
-                history.add(kind([*hole, *before, *hole, *after, *hole]), prompt=30, removable=False)
-                apart = reprise_decoding.History(vocabulary=300)
+                memory = reprise_decoding.Memory(vocabulary=300, next_token_bytes=2**16)
+                memory.add(kind(hole))
+                memory.add(kind([*hole, *before, *hole, *after, *hole]), prompt=30)
+                apart = reprise_decoding.Memory(vocabulary=300)
                 for part in (before, after):
                     apart.add(part)
                 for begin, wanted in ((10, self.TEXT[16:20]), (22, self.TEXT[28:30]), (40, self.TEXT[46:50])):
                     text = self.TEXT[begin : begin + 6]
                     drafts = [
-                        reprise_decoding.Drafter(history=each, cost=CHEAP).draft(text, most=4).tolist()
-                        for each in (history, apart)
+                        reprise_decoding.Drafter(memory=each, cost=CHEAP).draft(text, most=4).tolist()
+                        for each in (memory, apart)
                     ]
                     self.assertEqual(drafts, [wanted, wanted], hole)
 
     def test_snapshots(self) -> None:
-        history = reprise_decoding.History()
-        history.add(self.TEXT * 40)  # larger than the first buffer of save()
-        saved = history.save(tokenizer=5)
-        loaded = reprise_decoding.History()
+        memory = reprise_decoding.Memory()
+        memory.add(self.TEXT * 40)  # larger than the first buffer of save()
+        saved = memory.save(tokenizer=5)
+        loaded = reprise_decoding.Memory()
         for bad in (saved[:-1], b"", saved[:50] + bytes([saved[50] ^ 1]) + saved[51:]):
             with self.assertRaises(reprise_decoding.ArgumentError):
                 loaded.load(bad, tokenizer=5)
@@ -321,29 +395,23 @@ class Histories(unittest.TestCase):
         self.assertNotEqual(self.drafted(loaded), [])
 
     def test_it_lives_as_long_as_its_users(self) -> None:
-        history = reprise_decoding.History()
-        history.add(self.TEXT)
-        drafter = reprise_decoding.Drafter(history=history, cost=CHEAP)
-        history.close()
-        del history
+        memory = reprise_decoding.Memory()
+        memory.add(self.TEXT)
+        drafter = reprise_decoding.Drafter(memory=memory, cost=CHEAP)
+        memory.close()
+        del memory
         gc.collect()
         self.assertNotEqual(drafter.draft([1, *self.TEXT[10:16]]).tolist(), [])
 
-    def test_learning(self) -> None:
-        history = reprise_decoding.History()
-        history.learn(reprise_decoding.Drafter(cost=CHEAP))
-        history.learn(reprise_decoding.Session(cost=CHEAP))
-        with self.assertRaisesRegex(TypeError, "source: "):
-            history.learn(CHEAP)
-
     def test_refusals(self) -> None:
-        history = reprise_decoding.History(vocabulary=1000)
+        memory = reprise_decoding.Memory(vocabulary=1000)
         for call, kind, sentence in (
-            (lambda: history.add([1, 2**31]), ValueError, "ids: "),
-            (lambda: history.add([-(2**31) - 1]), ValueError, "ids: "),
-            (lambda: history.add([1, 2], prompt=3), ValueError, "prompt: "),
-            (lambda: history.add([1, 2], name=-3), ValueError, "name: "),
-            (lambda: reprise_decoding.History(max_bytes=-1), ValueError, "max_bytes: "),
+            (lambda: memory.add([1, 2**31]), ValueError, "ids: "),
+            (lambda: memory.add([-(2**31) - 1]), ValueError, "ids: "),
+            (lambda: memory.add([1, 2], prompt=3), ValueError, "prompt: "),
+            (lambda: memory.add([1, 2], salt=-3), ValueError, "salt: "),
+            (lambda: reprise_decoding.Memory(text=1), TypeError, "text: "),
+            (lambda: reprise_decoding.Memory(max_bytes=-1), ValueError, "max_bytes: "),
         ):
             with self.subTest(sentence=sentence), self.assertRaisesRegex(kind, sentence):
                 call()

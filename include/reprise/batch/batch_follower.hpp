@@ -122,6 +122,7 @@ class BatchFollower {
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots, std::optional<Duration> now,
                                            ForEach&& for_each) REPRISE_LIFETIMEBOUND {
     if (auto checked = check(slots); !checked) return checked.error();
+    if constexpr (detail::RememberingStrategy<S>) keep_ended(slots);
     for_each(slots.size(), [&](std::size_t i) { follow(slots[i]); });
     const bool alone = settle(slots);
     learn(now, alone);
@@ -235,6 +236,8 @@ class BatchFollower {
 
  private:
   using Followed = detail::FollowedSequence<Session<S>>;
+  /// A slot that is in none of so many calls has no request any more, or waits for long.
+  static constexpr std::size_t absent_calls = 64;
   struct Slot {
     Followed sequence;
     Limits limits;
@@ -245,6 +248,7 @@ class BatchFollower {
     std::optional<typename Followed::Seen> seen;  // in this call
     bool follows = false;                         // in this call
     bool present = false;                         // in this call
+    std::size_t absent = 0;                       // calls in a row without this slot
   };
 
   explicit BatchFollower(BatchOptions options) noexcept : planner_(std::move(options)) {}
@@ -264,6 +268,20 @@ class BatchFollower {
         return checked;
     }
     return {};
+  }
+  /// Hands over the sequences that have ended, in the order of the slots, before any thread reads: those whose slot has
+  /// other ids now, and those whose slot was in none of the last calls.
+  void keep_ended(std::span<const FollowedSlot> slots) noexcept {
+    for (std::size_t i = 0; i < size_; ++i) {
+      Slot& slot = slots_[i];
+      slot.absent = slot.present ? 0 : slot.absent + 1;
+      if (slot.absent == absent_calls) slot.sequence.session().keep();
+    }
+    for (const FollowedSlot& one : slots) {
+      Followed& sequence = slots_[one.slot].sequence;
+      if (sequence.session().strategy().unkept() != 0 && sequence.ends_with(one.ids, one.after != 0, one.conversation))
+        sequence.session().keep();
+    }
   }
   /// Lets a slot read its ids.
   void follow(const FollowedSlot& one) {

@@ -58,10 +58,6 @@ enum class ErrorCode : std::uint8_t {
   file_too_large,      ///< the file is larger than the caller allows
   file_failed,         ///< the operating system reported an error; `value` is its number
 
-  // history: tenants.
-  tenant_is_open,    ///< the tenant is already open
-  too_many_tenants,  ///< all tenant slots are taken: close one first
-
   // corpus. A corpus also uses newer_version, other_tokenizer, token_out_of_range and the errors of files.
   not_a_corpus,      ///< the bytes do not begin like a corpus
   corpus_truncated,  ///< the corpus' end is missing

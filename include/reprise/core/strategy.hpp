@@ -122,6 +122,21 @@ concept MeasurableStrategy = DraftStrategy<S> && requires(const S& s) {
   { s.memory_bytes() } -> std::convertible_to<std::size_t>;
 };
 
+namespace detail {
+
+/// A strategy that leaves its sequences to later ones. keep() hands over the sequence, without what was
+/// handed over before; begin() does so too. unkept() returns the number of tokens that keep() would hand over. See
+/// Session::keep().
+template <class S>
+concept RememberingStrategy = DraftStrategy<S> && requires(S& s, const S& c) {
+  { s.keep() }
+  noexcept;
+  { c.unkept() }
+  noexcept->std::convertible_to<std::size_t>;
+};
+
+}  // namespace detail
+
 namespace archetype {
 
 /// The minimal model of DraftStrategy: proposes nothing.

@@ -19,7 +19,9 @@
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
 #include "reprise/draft/detail/next_token_lists.hpp"
+#include "reprise/draft/detail/origin_bits.hpp"
 #include "reprise/draft/detail/voters.hpp"
+#include "reprise/draft/detail/drafter_memory.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/evidence/detail/shared_calibration.hpp"
 #include "reprise/evidence/detail/token_calibrator.hpp"
@@ -58,6 +60,9 @@ struct NgramOptions {
   /// and the target's rankings if the table keeps them. Listed tokens are candidates, and lists are evidence for all
   /// candidates. The table must outlive the drafter and its copies; another thread may write to it. Null: none.
   const NextTokens* next_tokens = nullptr;
+  /// Where sequences are kept, for later ones (Memory::options() sets it, with the members that read it). begin() and
+  /// keep() hand over the sequence before. begin() then starts with the calibration of the memory, not with `prior`.
+  detail::MemoryRef memory = {};
   /// Number of likeliest tokens that the drafter wants for each row (top_k_wanted()), at most Ranking::most. 0: none,
   /// and rankings are ignored, those of `next_tokens` too.
   std::size_t top_k = Ranking::most;
@@ -109,10 +114,13 @@ class NgramDrafter {
         voters_(options.stores) {}
 
   void begin(TokenSpan context) {
+    keep();
     context_.clear();
     shown_.clear();
-    unused_rounds_ = 0;
-    calibration_ = detail::TokenCalibrator(options_.prior.state());
+    origins_.clear();
+    kept_ = unused_rounds_ = 0;
+    const bool remembers = !options_.memory.empty();
+    calibration_ = detail::TokenCalibrator(remembers ? options_.memory->calibration() : options_.prior.state());
     voters_.begin();
     observe(context, context.size(), Origin::prompt);
   }
@@ -120,8 +128,22 @@ class NgramDrafter {
   /// Replaces NgramOptions::prior. The next begin() uses it.
   void assume(const NgramOptions::Prior& prior) noexcept { options_.prior = prior; }
 
-  void observe(TokenSpan context, std::size_t fresh, Origin) {
+  /// Hands the sequence to NgramOptions::memory, without what was handed over before. Call it when a request has ended;
+  /// begin() calls it too. Without a memory, it does nothing.
+  void keep() noexcept {
+    if (unkept() == 0) return;
+    const TokenSpan text = context_.context();
+    options_.memory->keep({text, kept_, &origins_, shown_.rows(), &calibration_.state()});
+    kept_ = text.size();
+  }
+  /// Returns the number of tokens that keep() would hand over.
+  [[nodiscard]] std::size_t unkept() const noexcept {
+    return options_.memory.empty() ? 0 : context_.context().size() - std::min(kept_, context_.context().size());
+  }
+
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     forget_proposal();
+    if (!options_.memory.empty()) origins_.append(fresh, origin);
     if (shown_.any()) shown_.reserve();
     context_.observe(context, fresh);
   }
@@ -129,6 +151,8 @@ class NgramDrafter {
     forget_proposal();
     if (size < shown_.lags_end() - std::min(shown_.lags_end(), replaced_tokens())) shown_.forget_lags();
     context_.truncate(size);
+    origins_.truncate(size);
+    kept_ = std::min(kept_, size);
   }
   /// Replaces the context; see RebasableStrategy. The old tokens between the common beginning and the common end of the
   /// two contexts stay as evidence. Up to 32 tokens before and after them are included. At most the latest
@@ -140,7 +164,11 @@ class NgramDrafter {
   void rebase(TokenSpan before, TokenSpan context) {
     forget_proposal();
     if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) shown_.forget_lags();
+    keep();
     context_.rebase(before, context, options_.max_replaced);
+    origins_.clear();
+    if (!options_.memory.empty()) origins_.append(context.size(), Origin::prompt);
+    kept_ = context.size();  // most of it was handed over before
   }
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
   /// holds for at most 32,768 distinct tokens. After the first row that the target shows, one observe() allocates
@@ -209,7 +237,9 @@ class NgramDrafter {
   /// True if indexing has stopped because memory ran out (see NgramOptions::max_bytes). In that case nothing is drafted
   /// until begin() or rebase(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return context_.index().exhausted(); }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes() + shown_.memory_bytes(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return context_.memory_bytes() + shown_.memory_bytes() + origins_.memory_bytes();
+  }
 
  private:
   static constexpr std::size_t most_candidates =
@@ -428,6 +458,8 @@ class NgramDrafter {
   detail::TokenCalibrator calibration_;
   detail::ShownRows shown_;
   std::size_t unused_rounds_ = 0;
+  detail::OriginBits origins_;  // of the context, if there is a memory
+  std::size_t kept_ = 0;        // leading tokens of the context that the memory has
 
   // The current draft, with the data that feedback() needs. The voters also remember which stores have helped.
   detail::Voters voters_;

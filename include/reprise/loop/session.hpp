@@ -223,6 +223,13 @@ class Session {
   /// already ended generation, the finish reason stays. Has no effect before begin().
   void finish() noexcept;
 
+  /// Hands the sequence to the memory of the strategy (Memory), without what was handed over before.
+  /// begin() does so too: call keep() if the request has ended and the next one may run in another session. The
+  /// sequence can go on, but its text then counts twice.
+  void keep() noexcept {
+    if constexpr (detail::RememberingStrategy<Strategy>) in_step([&]() noexcept { strategy_.keep(); });
+  }
+
   [[nodiscard]] bool finished() const noexcept { return finish_reason() != FinishReason::none; }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return sequence_.finish_reason(); }
   /// Returns all committed tokens. The view is valid until the session changes.

@@ -21,12 +21,9 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/evidence/calibration_state.hpp"
-#include "reprise/history/history_snapshot.hpp"
-#include "reprise/history/history_store.hpp"
+#include "reprise/history/memory.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/table_snapshots.hpp"
-#include "reprise/index/next_tokens.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/speculator.hpp"
@@ -41,21 +38,21 @@ struct reprise_curve {
   reprise::CostCurve curve;
 };
 
-struct reprise_history {
-  reprise::HistoryStore store;
-  reprise::NextTokens next_tokens;  // without lines if there is no table
-  reprise::CalibrationState calibration = {};
+struct reprise_memory {
+  reprise::Memory memory;
   reprise::c::LastError last = {};
 };
 
 struct reprise_follower {
   reprise::Follower<reprise::Speculator> follower;
+  std::optional<reprise::Memory> memory = {};  // for the learned costs
   reprise::detail::Buffer<reprise::Token> eos = {};
   reprise::c::LastError last = {};
 };
 
 struct reprise_batch {
   reprise::BatchFollower<reprise::NgramDrafter<>> follower;
+  std::optional<reprise::Memory> memory = {};
   reprise::detail::Buffer<reprise::FollowedSlot> slots = {};  // scratch memory
   reprise::detail::OwnedArray<reprise::detail::Buffer<reprise::Token>> eos =
       {};  // of each slot, after the first one is set
@@ -71,6 +68,7 @@ struct reprise_session {
   };
 
   reprise::Speculator session;
+  std::optional<reprise::Memory> memory = {};
   reprise::Limits limits = {};  // a round refers to it
   // Not in Limits::eos, because a std::vector can only report that memory ran out by an exception.
   reprise::detail::Buffer<reprise::Token> eos = {};
@@ -118,19 +116,14 @@ inline constexpr std::uint64_t no_tokenizer = 0;
   return load_costs(*reader, *name);
 }
 
-/// Returns the part of the options that describes a drafter. Error: out_of_memory.
-[[nodiscard]] inline Result<NgramOptions> drafter_options(const reprise_options& in) noexcept {
+/// Returns the part of the options that describes a drafter.
+[[nodiscard]] inline NgramOptions drafter_options(const reprise_options& in) noexcept {
   NgramOptions drafter;
   if (in.key != 0) drafter.key = in.key;
   drafter.max_bytes = limit_of(in.max_bytes);
   if (in.vocabulary != 0)
     drafter.vocabulary = static_cast<std::uint32_t>(std::min<std::size_t>(in.vocabulary, drafter.vocabulary));
-  if (const reprise_history* const history = in.history; history != nullptr) {
-    drafter.stores = {history->store};
-    if (history->next_tokens.lines() != 0) drafter.next_tokens = &history->next_tokens;
-    drafter.prior = history->calibration;
-    if (drafter.prior.state() != history->calibration) return no_memory(sizeof(CalibrationState));
-  }
+  if (in.memory != nullptr) return in.memory->memory.options(in.salt, std::move(drafter));
   return drafter;
 }
 
@@ -138,6 +131,7 @@ inline constexpr std::uint64_t no_tokenizer = 0;
 struct GivenOptions {
   NgramOptions drafter;
   CostOptions costs;
+  std::optional<Memory> memory;  ///< that has the learned costs; none if costs are told
 };
 
 /// Converts options.
@@ -148,9 +142,11 @@ struct GivenOptions {
     return Error{ErrorCode::size_out_of_range, "max_draft_nodes is above the limit: pass at most 64",
                  read->max_draft_nodes, most_draft_nodes};
   GivenOptions given;
-  const auto drafter = drafter_options(*read);
-  if (!drafter) return drafter.error();
-  given.drafter = *drafter;
+  given.drafter = drafter_options(*read);
+  if (read->memory != nullptr && read->curve == nullptr) {
+    given.memory = read->memory->memory;
+    given.costs.prior = given.memory->costs();
+  }
   if (read->saved_costs != nullptr || read->saved_costs_size != 0) {
     const auto prior = costs_in(read->saved_costs, read->saved_costs_size, read->engine);
     if (!prior) return prior.error();
@@ -165,11 +161,30 @@ struct GivenOptions {
   return given;
 }
 
-/// Creates the session of a follower or a session.
-[[nodiscard]] inline Result<Speculator> speculator_of(const reprise_options* in) noexcept {
+/// Creates a handle with a session or a follower.
+template <class Handle, class Object>
+[[nodiscard]] Result<void> make_with_session(const reprise_options* in, Handle*& made) noexcept {
   auto given = given_options(in);
   if (!given) return given.error();
-  return Speculator(given->drafter, std::move(given->costs));
+  return make(made, Object(Speculator(given->drafter, std::move(given->costs))), std::move(given->memory));
+}
+
+/// Leaves the learned costs to the memory.
+inline void keep_costs(std::optional<Memory>& memory, const LearnedCurve& learned) noexcept {
+  if (memory && learned.prior().size() != 0) memory->keep_costs(learned.prior());
+}
+/// Ends the sequence of a handle, which the memory has then.
+inline void forget(reprise_follower& handle) noexcept {
+  handle.follower.forget();
+  keep_costs(handle.memory, handle.follower.session().control().learned());
+}
+inline void forget(reprise_batch& handle, std::size_t slot) noexcept {
+  handle.follower.forget(slot);
+  keep_costs(handle.memory, handle.follower.planner().learned(1));
+}
+inline void keep(reprise_session& handle) noexcept {
+  handle.session.keep();
+  keep_costs(handle.memory, handle.session.control().learned());
 }
 
 /// Ends a snapshot and writes the bytes that it needs to `needed`. Error: out_of_room.
@@ -213,66 +228,53 @@ struct GivenOptions {
   return {};
 }
 
-// Histories
+// Memories
 
-[[nodiscard]] inline Result<void> make_history(const reprise_history_options* in, reprise_history*& made) noexcept {
+[[nodiscard]] inline Result<void> make_memory(const reprise_memory_options* in, reprise_memory*& made) noexcept {
   const auto read = read_struct(in);
   if (!read) return read.error();
-  HistoryOptions options;
-  options.max_bytes = limit_of(read->max_bytes, options.max_bytes);
+  constexpr std::uint32_t all = 2 * REPRISE_MEMORY_SEPARATE_CALIBRATION - 1;
+  if (read->flags > all) return refused("flags has a bit that is not known", read->flags, all);
+  const auto has = [&](std::uint32_t flag) { return (read->flags & flag) != 0; };
+  MemoryOptions options;
+  options.max_bytes = has(REPRISE_MEMORY_NO_TEXT) ? 0 : limit_of(read->max_bytes, options.max_bytes);
+  options.next_token_bytes =
+      has(REPRISE_MEMORY_NO_NEXT_TOKENS) ? 0 : limit_of(read->next_token_bytes, options.next_token_bytes);
+  options.salts = limit_of(read->salts, options.salts);
   if (read->key != 0) options.key = read->key;
   if (read->vocabulary != 0) options.vocabulary = read->vocabulary;
-  auto store = HistoryStore::make(options);
-  if (!store) return store.error();
-  NextTokens table;
-  if (read->next_token_bytes != 0) {
-    auto counts = NextTokens::make(
-        {.max_bytes = read->next_token_bytes, .key = next_token_key(options.key), .vocabulary = options.vocabulary});
-    if (!counts) return counts.error();
-    table = *std::move(counts);
-  }
-  return make(made, *std::move(store), std::move(table));
+  options.prompts = !has(REPRISE_MEMORY_NO_PROMPTS);
+  options.outputs = !has(REPRISE_MEMORY_NO_OUTPUTS);
+  options.shared_calibration = !has(REPRISE_MEMORY_SEPARATE_CALIBRATION);
+  auto memory = Memory::make(options);
+  if (!memory) return memory.error();
+  return make(made, *std::move(memory));
 }
 
-[[nodiscard]] inline Result<void> add_to(reprise_history& history, std::uint64_t name, TokenSpan tokens,
-                                         std::size_t prompt_count, bool removable) noexcept {
+[[nodiscard]] inline Result<void> add_to(reprise_memory& handle, std::uint64_t salt, TokenSpan tokens,
+                                         std::size_t prompt_count) noexcept {
   if (prompt_count > tokens.size())
     return Error{ErrorCode::size_out_of_range, "prompt_count is larger than the number of tokens", prompt_count,
                  tokens.size()};
-  history.store.begin_sequence(name);
-  history.store.append(tokens.first(prompt_count), Origin::prompt);
-  history.store.append(tokens.subspan(prompt_count), Origin::output);
-  history.store.end_sequence();
-  if (!removable) history.next_tokens.add(tokens);
+  handle.memory.add(tokens, prompt_count, salt);
   return {};
 }
 
-[[nodiscard]] inline Result<void> save(const reprise_history& history, std::uint64_t tokenizer, void* buffer,
-                                       std::size_t room, std::size_t& needed) noexcept {
+[[nodiscard]] inline Result<void> save(reprise_memory& handle, std::uint64_t salt, std::uint64_t tokenizer,
+                                       void* buffer, std::size_t room, std::size_t& needed) noexcept {
   const auto bytes = array_of(static_cast<std::byte*>(buffer), room);
   if (!bytes) return bytes.error();
-  SnapshotWriter writer(*bytes, tokenizer);
-  write_history(writer, history.store, history.calibration);
-  if (history.next_tokens.lines() != 0) write_next_tokens(writer, history.next_tokens);
-  return finish(writer, needed);
+  const auto saved = handle.memory.save(*bytes, tokenizer, salt);
+  needed = saved ? saved->size() : static_cast<std::size_t>(saved.error().value);
+  if (!saved) return saved.error();
+  return {};
 }
 
-[[nodiscard]] inline Result<void> load(reprise_history& history, std::uint64_t tokenizer, const void* buffer,
-                                       std::size_t count) noexcept {
+[[nodiscard]] inline Result<void> load(reprise_memory& handle, std::uint64_t salt, std::uint64_t tokenizer,
+                                       const void* buffer, std::size_t count) noexcept {
   const auto bytes = array_of(static_cast<const std::byte*>(buffer), count);
   if (!bytes) return bytes.error();
-  const auto reader = SnapshotReader::open(*bytes, tokenizer);
-  if (!reader) return reader.error();
-  // The table is checked first and loaded last, so that refused bytes change nothing.
-  bool counted = false;
-  if (const auto section = reader->section(SectionKind::next_tokens); section && history.next_tokens.lines() != 0) {
-    const auto valid = detail::check_next_tokens(*section, history.next_tokens);
-    if (!valid && valid.error().code != ErrorCode::other_table) return valid;
-    counted = valid.has_value();
-  }
-  if (auto loaded = load_history(*bytes, tokenizer, history.store, history.calibration); !loaded) return loaded;
-  if (counted) return load_next_tokens(*reader, history.next_tokens);
-  return {};
+  return handle.memory.load(*bytes, tokenizer, salt);
 }
 
 // Followers
@@ -322,15 +324,13 @@ struct GivenOptions {
   follower->planner().assume(1, given->costs.prior);
   detail::Buffer<FollowedSlot> scratch;
   if (!scratch.reserve(slots)) return no_memory(slots * sizeof(FollowedSlot));
-  return make(made, *std::move(follower), std::move(scratch));
+  return make(made, *std::move(follower), std::move(given->memory), std::move(scratch));
 }
 
 [[nodiscard]] inline Result<void> assign(reprise_batch& handle, std::size_t slot, const reprise_options* in) noexcept {
   const auto read = read_struct(in);
   if (!read) return read.error();
-  const auto drafter = drafter_options(*read);
-  if (!drafter) return drafter.error();
-  return handle.follower.assign(slot, NgramDrafter<>(*drafter));
+  return handle.follower.assign(slot, NgramDrafter<>(drafter_options(*read)));
 }
 
 /// Writes to `slots` how many tokens each of them knows.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <new>
-#include <utility>
 
+#include "reprise/core/detail/counted.hpp"
 #include "reprise/evidence/calibration_state.hpp"
 
 namespace reprise { inline namespace v0 { namespace detail {
@@ -19,31 +17,20 @@ class SharedCalibration {
   /// The built-in calibration, which takes no memory.
   SharedCalibration() noexcept = default;
   SharedCalibration(const CalibrationState& state) noexcept {  // NOLINT(google-explicit-constructor)
-    if (state != CalibrationState()) shared_ = new (std::nothrow) Shared{state};
-  }
-  SharedCalibration(const SharedCalibration& other) noexcept : shared_(other.shared_) {
-    if (shared_ != nullptr) shared_->copies.fetch_add(1, std::memory_order_relaxed);
-  }
-  SharedCalibration& operator=(SharedCalibration other) noexcept {
-    std::swap(shared_, other.shared_);
-    return *this;
-  }
-  ~SharedCalibration() {
-    // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDelete): the analyzer does not follow the count
-    if (shared_ != nullptr && shared_->copies.fetch_sub(1, std::memory_order_acq_rel) == 1) delete shared_;
+    if (state != CalibrationState()) shared_ = Ref(new (std::nothrow) Shared(state));
   }
 
   /// Returns a copy of the state. A reference to the built-in one would put 10 KB of zeros into each program.
   [[nodiscard]] CalibrationState state() const noexcept {
-    return shared_ == nullptr ? CalibrationState() : shared_->state;
+    return shared_.empty() ? CalibrationState() : shared_->state;
   }
 
  private:
-  struct Shared {
-    CalibrationState state;
-    std::atomic<std::size_t> copies = 1;
+  struct Shared : Counted {
+    explicit Shared(const CalibrationState& shared) noexcept : state(shared) {}
+    const CalibrationState state;
   };
-  Shared* shared_ = nullptr;
+  Ref<Shared> shared_;
 };
 
 }}}  // namespace reprise::detail

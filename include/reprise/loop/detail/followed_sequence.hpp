@@ -72,7 +72,19 @@ class FollowedSequence {
     return {};
   }
 
-  void forget() noexcept { known_ = false; }
+  /// Ends the sequence.
+  void forget() noexcept {
+    session_.keep();
+    known_ = false;
+  }
+  /// True if follow() with these ids would begin another sequence, so that the known one has ended.
+  [[nodiscard]] bool ends_with(TokenSpan ids, bool continued,
+                               std::optional<std::uint64_t> conversation) const noexcept {
+    if (continued || context().empty()) return false;
+    if (conversation != conversation_) return true;
+    return !conversation &&
+           !(context().size() <= ids.size() && std::equal(context().begin(), context().end(), ids.begin()));
+  }
   /// Forgets the sequence. The next one begins with this strategy.
   template <class Strategy>
   void assign(Strategy strategy) {
