@@ -80,7 +80,6 @@ reprise_add_layer_tests(
 )
 reprise_add_layer_tests(
   draft
-  agreement_table
   best_first
   external_drafter
   first_match
@@ -96,7 +95,7 @@ reprise_add_layer_tests(
   ngram_stores
   no_drafter
   origin_bits
-  predicted_output_drafter
+  predicted_output
   presets
   prompt_lookup_drafter
   shown_rows

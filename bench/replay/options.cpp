@@ -185,7 +185,7 @@ std::vector<Option> replay_rows(Options& o) {
            .value = "MEMORY",
            .help = "state that is kept from session to session:\n"
                    "  session      (default) nothing\n"
-                   "  calibration  what a strategy has learned about its probabilities, and no text\n"
+                   "  calibration  what a strategy has learned of its probabilities, no text\n"
                    "  past         sessions leave their prompts, outputs and learned state to\n"
                    "               later ones, in the order of the file\n"
                    "Strategies without such a memory (see --list) are replayed as with session,\n"

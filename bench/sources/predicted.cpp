@@ -21,8 +21,6 @@
 #include "replay/trace.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/predicted_output_drafter.hpp"
-#include "reprise/draft/union_drafter.hpp"
 
 namespace {
 
@@ -37,9 +35,7 @@ Replays the first turn of each session, with its prompt as the predicted output.
 prompt as the context, and with only the prompt's last token as the context. Default: the bundled code-edit.jsonl.
 
   ngram       NgramDrafter, which sees only the context
-  prediction  PredictedOutputDrafter::predict()
-  document    PredictedOutputDrafter::add_reference(): the same text, without a position
-  union       NgramDrafter and the prediction
+  prediction  NgramDrafter::predict()
 
 MAT: tokens per pass, with whole drafts sent. Speed: against plain decoding, if each drafted token adds 2% to a pass and
 CostControl cuts the drafts.
@@ -95,16 +91,14 @@ std::vector<TraceSession> read_edits(const Options& options, const std::string& 
   return edits;
 }
 
-enum class Source { none, ngram, prediction, document, both };
+enum class Source { none, ngram, prediction };
 
 AnyStrategy make(Source source, TokenSpan old_version) {
   if (source == Source::none) return NoDrafter();
-  if (source == Source::ngram) return NgramDrafter<>();
-  PredictedOutputDrafter reference;
-  const auto added = source == Source::document ? reference.add_reference(old_version) : reference.predict(old_version);
-  if (!added) throw InputError(std::string(added.error().message));
-  if (source == Source::both) return UnionDrafter(NgramDrafter<>(), std::move(reference));
-  return reference;
+  NgramDrafter<> drafter;
+  if (source == Source::ngram) return drafter;
+  if (const auto added = drafter.predict(old_version); !added) throw InputError(std::string(added.error().message));
+  return drafter;
 }
 
 replay::Counts replay_edits(std::span<const TraceSession> edits, Source source, bool in_context,
@@ -137,8 +131,7 @@ bool compare(const Options& options, std::span<const TraceSession> edits) {
     std::printf("| %-10s | %6s | %6s | %6s | %7s | %8s | %5s |\n", "strategy", "tokens", "passes", "MAT", "drafted",
                 "accepted", "speed");
     for (const auto& [name, source] : {std::pair{"none", Source::none}, std::pair{"ngram", Source::ngram},
-                                       std::pair{"prediction", Source::prediction},
-                                       std::pair{"document", Source::document}, std::pair{"union", Source::both}}) {
+                                       std::pair{"prediction", Source::prediction}}) {
       const replay::Counts counts = replay_edits(edits, source, in_context, all);
       const replay::Counts weighed = replay_edits(edits, source, in_context, paid);
       for (const replay::Counts* one : {&counts, &weighed}) {

@@ -12,7 +12,6 @@
 
 #include "reprise/draft/model_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/predicted_output_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise/history/history_store.hpp"
@@ -35,8 +34,8 @@ const Tokens text = testing::make_stream(testing::Stream::trace_like, 600, 3, 8)
 
 TokenSpan first(std::size_t size) { return TokenSpan(text).first(size); }
 
-PredictedOutputDrafter predicted() {
-  PredictedOutputDrafter drafter;
+NgramDrafter<> predicted() {
+  NgramDrafter<> drafter;
   EXPECT_TRUE(drafter.predict(TokenSpan(text).subspan(300)));
   return drafter;
 }

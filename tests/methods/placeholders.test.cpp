@@ -12,7 +12,6 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/predicted_output_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise/history/history_store.hpp"
@@ -113,21 +112,21 @@ TEST(Placeholders, AreNeitherDraftedNorMatchedFromTextsOfOthers) {
   Random random(9);
   HistoryStore history = HistoryStore::make({.max_bytes = 1 << 20, .vocabulary = vocabulary}).value();
   auto table = TokenTable::make({.ngram = 2}).value();
-  PredictedOutputDrafter predicted({.vocabulary = vocabulary});
+  NgramDrafter<> predicted({.vocabulary = vocabulary});
   for (int i = 0; i < 10; ++i) {
     const Tokens text = text_of(random, 400);
     history.begin_sequence(static_cast<std::uint64_t>(i));
     history.append(text, Origin::output);
     history.end_sequence();
     table.learn(text, 2);
-    ASSERT_TRUE(predicted.add_reference(text));
+    ASSERT_TRUE(predicted.predict(text));
   }
   NgramOptions options{.vocabulary = vocabulary};
   options.stores = {history};
   check("n-grams with a history", NgramDrafter<>(options));
   check("REST", RestDrafter::make({.store = history, .min_ngram = 1}).value());
   check("a table", TokenTableDrafter(&table, {.min_draft = 0, .max_draft = 8}));
-  check("references", predicted);
+  check("a predicted output", predicted);
 }
 
 TEST(Placeholders, AreNotDraftedByOtherStrategies) {

@@ -53,7 +53,7 @@ TEST(StatisticsJson, IsOneObjectWithEveryField) {
       R"("out_of_memory": 0, "constraint": 0, "strategy_threw": 0}, )"
       R"("by_source": {"unknown": {"sent": 0, "accepted": 0}, )"
       R"("context": {"sent": 90, "accepted": 43}, "store": {"sent": 0, "accepted": 0}, )"
-      R"("predicted_output": {"sent": 0, "accepted": 0}, "model": {"sent": 0, "accepted": 0}, )"
+      R"("model": {"sent": 0, "accepted": 0}, )"
       R"("target": {"sent": 0, "accepted": 0}, "external": {"sent": 0, "accepted": 0}, )"
       R"("jump_forward": {"sent": 0, "accepted": 0}, "padding": {"sent": 0, "accepted": 0}}, )"
       R"("by_depth": [{"sent": 30, "accepted": 20}, )"

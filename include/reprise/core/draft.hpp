@@ -35,18 +35,17 @@ enum class DraftSource : std::uint8_t {
   unknown,
   context,
   store,  ///< a datastore: past sequences, a corpus, or a table
-  predicted_output,
   model,
   target,  ///< the target's own picks or rankings in earlier rows
   external,
   jump_forward,
   padding  ///< not a proposal: fills the pass up to an allowed width, see Capabilities::pad_token
 };
-inline constexpr std::size_t draft_source_count = 9;
+inline constexpr std::size_t draft_source_count = 8;
 
 constexpr std::string_view to_string(DraftSource source) noexcept {
-  constexpr std::string_view names[draft_source_count] = {
-      "unknown", "context", "store", "predicted_output", "model", "target", "external", "jump_forward", "padding"};
+  constexpr std::string_view names[draft_source_count] = {"unknown", "context",  "store",        "model",
+                                                          "target",  "external", "jump_forward", "padding"};
   return names[static_cast<std::size_t>(source)];
 }
 

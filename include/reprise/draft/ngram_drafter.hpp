@@ -11,17 +11,19 @@
 
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/detail/attributes.hpp"
+#include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
+#include "reprise/draft/detail/drafter_memory.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
 #include "reprise/draft/detail/next_token_lists.hpp"
 #include "reprise/draft/detail/origin_bits.hpp"
 #include "reprise/draft/detail/voters.hpp"
-#include "reprise/draft/detail/drafter_memory.hpp"
 #include "reprise/evidence/detail/match_weight.hpp"
 #include "reprise/evidence/detail/shared_calibration.hpp"
 #include "reprise/evidence/detail/token_calibrator.hpp"
@@ -113,9 +115,20 @@ class NgramDrafter {
         shown_(options.top_k == 0 ? 0 : options.row_bytes),
         voters_(options.stores) {}
 
+  /// Adds a text that the output of the next sequence may repeat: a *predicted output*, such as the old version of a
+  /// file that is being rewritten, or a document. The next begin() takes it as evidence, like text that was in the
+  /// context before, of which the latest NgramOptions::max_replaced tokens are kept. The first draft continues with its
+  /// first tokens. The text is not handed over to NgramOptions::memory. Errors: out_of_memory; nothing is added then.
+  Result<void> predict(TokenSpan text) noexcept {
+    if (predicted_.append(text)) return {};
+    return Error{ErrorCode::out_of_memory, "there is no memory for the predicted output: pass a shorter one",
+                 text.size() * sizeof(Token), 0};
+  }
+
   void begin(TokenSpan context) {
     keep();
     context_.clear();
+    if (predicted_.size() != 0) take_prediction(context);
     shown_.clear();
     origins_.clear();
     kept_ = unused_rounds_ = 0;
@@ -238,7 +251,7 @@ class NgramDrafter {
   /// until begin() or rebase(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return context_.index().exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return context_.memory_bytes() + shown_.memory_bytes() + origins_.memory_bytes();
+    return context_.memory_bytes() + shown_.memory_bytes() + origins_.memory_bytes() + predicted_.memory_bytes();
   }
 
  private:
@@ -271,6 +284,17 @@ class NgramDrafter {
     });
     unused_rounds_ = used || !shown_.any() ? 0 : std::min(unused_rounds_ + 1, patience);
   }
+  /// Makes the prediction evidence, after the last tokens of the context, which lead into it.
+  REPRISE_COLD void take_prediction(TokenSpan context) noexcept {
+    constexpr std::size_t lead = 32;
+    const std::size_t room = options_.max_replaced - std::min(options_.max_replaced, lead);
+    const TokenSpan text = TokenSpan(predicted_.data(), predicted_.size()).last(std::min(predicted_.size(), room));
+    detail::Buffer<Token> evidence;
+    if (!text.empty() && evidence.append(context.last(std::min(context.size(), lead))) && evidence.append(text))
+      context_.clear({evidence.data(), evidence.size()});
+    predicted_.clear();
+  }
+
   /// Touches the stored places that led to the last accepted token, and counts which stores have helped.
   void touch_stores(const Outcome& outcome) noexcept {
     voters_.learn(detail::helpful_voters(std::span(nodes_).first(proposed_), outcome));
@@ -458,8 +482,9 @@ class NgramDrafter {
   detail::TokenCalibrator calibration_;
   detail::ShownRows shown_;
   std::size_t unused_rounds_ = 0;
-  detail::OriginBits origins_;  // of the context, if there is a memory
-  std::size_t kept_ = 0;        // leading tokens of the context that the memory has
+  detail::OriginBits origins_;       // of the context, if there is a memory
+  std::size_t kept_ = 0;             // leading tokens of the context that the memory has
+  detail::Buffer<Token> predicted_;  // for the next begin()
 
   // The current draft, with the data that feedback() needs. The voters also remember which stores have helped.
   detail::Voters voters_;

@@ -191,13 +191,17 @@ class FollowedContext {
       : index_(IndexOptions{.orders = orders, .key = key, .max_bytes = max_bytes, .vocabulary = vocabulary}),
         counts_(key) {}
 
-  void clear() {
+  /// Forgets the text. The next one has this evidence before it, like replaced tokens, if there is memory for it.
+  void clear(TokenSpan evidence = {}) {
     index_.clear();
     counts_.clear();
     checkpoints_.clear();
     matches_.reset();
-    size_ = 0;
-    replaced_ = 0;
+    size_ = replaced_ = evidence.size();
+    if (evidence.empty()) return;
+    if (reserved_ != 0) reserve(reserved_);
+    grow(evidence);
+    if (index_.exhausted()) clear();
   }
 
   /// Adds the last `fresh` tokens of `context`, which are new.
