@@ -98,6 +98,96 @@ INSERTIONS = [
         "target_include_directories(${TARGET} PRIVATE ${REPRISE}/examples/llama_server)\n"
         "target_link_libraries(${TARGET} PRIVATE reprise-c)\n",
     ),
+    # What a request may say: a bound on its drafts, and a salt.
+    Insertion(
+        "common/speculative.h",
+        "    llama_tokens * result;\n",
+        "\n    std::string cache_salt = {}; // the parties whose text the drafts may come from\n",
+    ),
+    Insertion(
+        "common/speculative.cpp",
+        "            // a new draft has been sampled\n",
+        "            if (dp.n_max == 0) {\n                result.clear();\n            }\n\n",
+        True,
+    ),
+    Insertion(
+        "tools/server/server-task.h",
+        "    struct common_params_speculative speculative;\n",
+        "    int32_t     draft_n_max = INT32_MAX; // drafted tokens of a pass\n"
+        "    std::string cache_salt;\n",
+    ),
+    Insertion(
+        "tools/server/server-schema.cpp",
+        "    // TODO: to keep things simple, we disable speculative parameter adjustments for now\n",
+        '    add((new field_num("speculative.n_max", params.draft_n_max))\n'
+        "        ->set_hard_limits(0, INT32_MAX)\n"
+        '        ->set_desc("Maximum number of drafted tokens in a pass of this request (0 = no drafts)"));\n\n'
+        '    add((new field_str("cache_salt"))\n'
+        '        ->set_desc("Draft only from text of requests with the same salt (for --spec-type reprise)")\n'
+        "        ->set_handler([&](field_eval_context & ctx, const json & data) {\n"
+        '            ctx.params.cache_salt = data.at("cache_salt").get<std::string>();\n'
+        "            if (ctx.params.cache_salt.empty()) {\n"
+        '                throw std::invalid_argument("must not be empty: give a name, or leave it out");\n'
+        "            }\n"
+        "        }));\n\n",
+        True,
+    ),
+    Insertion(
+        "tools/server/server-context.cpp",
+        "                        drafting.push_back(&slot);\n",
+        "                        auto & asked = common_speculative_get_draft_params(spec.get(), slot.id);\n"
+        "                        asked.n_max      = std::min(n_draft_max, slot.task->params.draft_n_max);\n"
+        "                        asked.cache_salt = slot.task->params.cache_salt;\n\n",
+        True,
+    ),
+    # What the server says of a request: its passes, and which tokens were drafted.
+    Insertion(
+        "tools/server/server-common.h",
+        "    uint64_t n_draft_verif_steps = 0;\n",
+        "    uint64_t n_gen_passes        = 0; // passes of the model that generated\n"
+        "    std::vector<uint64_t> drafted;    // positions of accepted tokens, if the request wants the tokens\n",
+    ),
+    Insertion(
+        "tools/server/server-common.h",
+        "    uint64_t n_draft_verif_steps = 0; // Total draft token verification steps by the target model\n",
+        "    uint64_t n_gen_passes        = 0; // Total passes of requests that generated\n",
+    ),
+    Insertion(
+        "tools/server/server-common.cpp",
+        '        {"predicted_per_second",   n_gen_tps()},\n',
+        '        {"predicted_passes",       n_gen_passes},\n',
+    ),
+    Insertion(
+        "tools/server/server-common.cpp",
+        '        base["draft_n_accepted"] = n_draft_accepted;\n',
+        "        if (!drafted.empty()) {\n"
+        '            base["draft_accepted_at"] = drafted;\n'
+        "        }\n",
+    ),
+    Insertion(
+        "tools/server/server-context.cpp",
+        "    void handle_last_sampled_token(server_batch & batch) {\n",
+        "        stats.n_gen_passes += 1;\n",
+    ),
+    Insertion(
+        "tools/server/server-context.cpp",
+        "                result.prob         = 1.0f; // set later\n",
+        "                if (i < n_accepted && slot.task->params.return_tokens) {\n"
+        "                    slot.stats.drafted.push_back(slot.stats.n_gen);\n"
+        "                }\n",
+    ),
+    Insertion(
+        "tools/server/server-context.cpp",
+        "        metrics.n_draft_verif_steps += slot.stats.n_draft_verif_steps;\n",
+        "        metrics.n_gen_passes        += slot.stats.n_gen_passes;\n",
+    ),
+    Insertion(
+        "tools/server/server-task.cpp",
+        "            (double) metrics.n_draft_verif_steps\n        },\n",
+        '        {\n            "predicted_passes_total",\n'
+        '            "Passes of the model that generated, summed over requests",\n'
+        "            (double) metrics.n_gen_passes\n        },\n",
+    ),
     Insertion(
         "tools/server/server-context.cpp",
         "        // try speculative decoding\n",

@@ -6,6 +6,7 @@
 #include <reprise_c/reprise.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "private_files.h"
+#include "siphash.h"
 
 struct common_speculative_impl_reprise : public common_speculative_impl {
   static constexpr int32_t longest = 64;  // drafted tokens of a slot
@@ -30,12 +32,13 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     reprise_memory_options kept{};
     kept.size = sizeof(kept);
     kept.key = memory_key();
+    kept.salts = n_seq + 3;  // those that slots use, two more, and the requests without a salt
     kept.vocabulary = static_cast<uint32_t>(llama_vocab_n_tokens(vocab));
     need(reprise_memory_create(&kept, &memory, &error));
     options.size = sizeof(options);
     options.memory = memory;
     options.key = secret();
-    need(reprise_batch_create(&options, n_seq, &batch, &error));
+    need(reprise_batch_create(&options, n_seq + 1, &batch, &error));  // the last slot keeps what has no salt
     llama_model_desc(llama_get_model(params.draft.ctx_tgt), model, sizeof(model));
     stop_at_ends();
     load();
@@ -60,8 +63,8 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     for (uint32_t i = 0; i < n_seq; ++i) {
       const common_speculative_draft_params& one = dparams[i];
       slot& mine = slots[i];
-      mine.running = one.drafting;
-      if (!one.drafting) continue;
+      mine.running = one.drafting && begin_salt(i, one.cache_salt);
+      if (!mine.running) continue;
       mine.ids.assign(one.prompt->begin(), one.prompt->end());
       mine.ids.push_back(one.id_last);
       mine.kept = false;
@@ -91,11 +94,16 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     mine.ids.insert(mine.ids.end(), mine.draft.data(), mine.draft.data() + accepted);
     mine.draft.clear();
   }
+  // The number of a salt differs between processes and cannot be guessed.
+  uint64_t salt_number(const std::string& salt) const {
+    return salt.empty() ? 0 : reprise_server::siphash(salt_key, salt);
+  }
 
  private:
   struct slot {
     llama_tokens ids;    // of the request that runs or ran last
     llama_tokens draft;  // of the pass that runs
+    std::string salt;    // of the request; empty: none
     bool running = false;
     bool kept = true;
   };
@@ -116,6 +124,18 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     for (uint32_t i = 0; i < n_seq; ++i)
       if (reprise_batch_stop_at(batch, i, ends.data(), ends.size()) != REPRISE_OK)
         SPC_WRN("reprise: %s\n", reprise_batch_error(batch)->message);
+  }
+  // Lets the next text of a slot see that of its salt alone. begin() has ended the request before.
+  bool begin_salt(uint32_t begun, const std::string& salt) {
+    if (slots[begun].salt == salt) return true;
+    reprise_options given = options;
+    given.salt = salt_number(salt);
+    if (reprise_batch_assign(batch, begun, &given) != REPRISE_OK) {
+      SPC_WRN("reprise: %s\n", reprise_batch_error(batch)->message);
+      return false;
+    }
+    slots[begun].salt = salt;
+    return true;
   }
   // Ends a request, which the memory has then.
   void keep(uint32_t ended) {
@@ -214,6 +234,7 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
   const llama_vocab* vocab;
   char model[64] = "";  // the name under which costs are saved
   std::string path;
+  const std::array<uint64_t, 2> salt_key = {secret(), secret()};  // no other process has these numbers of salts
   std::vector<slot> slots;
   int32_t most;          // drafted tokens of a slot, so that the rows of all slots fit into a batch
   bool planned = false;  // draft() was called since the last pass

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "private_files.h"
+#include "siphash.h"
 #include "support/file_size_limit.hpp"
 #include "support/folder_test.hpp"
 
@@ -70,6 +72,7 @@ struct common_speculative_draft_params {
   llama_token id_last = 0;
   int32_t n_max = -1;
   llama_tokens* result = nullptr;
+  std::string cache_salt = {};
 };
 using common_speculative_draft_params_vec = std::vector<common_speculative_draft_params>;
 struct common_speculative_impl {
@@ -189,7 +192,7 @@ TEST_F(ServerFiles, ThatCannotBeReplacedAreLeftAsTheyAre) {
 
 /// Returns the longest run of drafted tokens after `end`, in the second slot, which answers two requests. Each pass
 /// also holds a prompt of another slot, so that no time is learned.
-std::size_t drafted_after(llama_token end) {
+std::size_t drafted_after(llama_token end, const std::string& salt) {
   common_speculative_impl_reprise server({}, 2);
   std::size_t longest = 0;
   for (const llama_token first : {500, 600}) {
@@ -200,7 +203,7 @@ std::size_t drafted_after(llama_token end) {
     while (text.size() < 240) {
       llama_tokens draft;
       common_speculative_draft_params_vec passes(2);
-      passes[1] = {true, &text, next(), -1, &draft};
+      passes[1] = {true, &text, next(), -1, &draft, salt};
       server.draft(passes);
       const auto at = std::find(draft.begin(), draft.end(), end);
       if (at != draft.end()) longest = std::max(longest, static_cast<std::size_t>(draft.end() - at) - 1);
@@ -217,12 +220,78 @@ std::size_t drafted_after(llama_token end) {
 }
 
 TEST(ServerDrafts, EndWhereTheServerEndsARequest) {
-  for (const llama_token end : {501, 620}) {
-    EXPECT_GT(drafted_after(end), 0U);
-    end_of_generation = end;
-    EXPECT_EQ(drafted_after(end), 0U);
-    end_of_generation = -1;
+  for (const char* salt : {"", "a"}) {
+    for (const llama_token end : {501, 620}) {
+      EXPECT_GT(drafted_after(end, salt), 0U);
+      end_of_generation = end;
+      EXPECT_EQ(drafted_after(end, salt), 0U);
+      end_of_generation = -1;
+    }
   }
+}
+
+/// Answers a request with one text, whose tokens all differ. Returns the number of tokens that an earlier request with
+/// that text lets it draft.
+std::size_t drafted_again(common_speculative_impl_reprise& server, const std::string& salt, llama_seq_id slot = 0,
+                          int32_t n_max = -1) {
+  llama_tokens text;
+  for (llama_token token = 100; token < 400; ++token) text.push_back(token);
+  const llama_tokens prompt(text.begin(), text.begin() + 20);
+  server.begin(slot, prompt);
+  llama_tokens draft;
+  common_speculative_draft_params_vec passes(server.n_seq);
+  auto& pass = passes[static_cast<std::size_t>(slot)];
+  pass = {true, &prompt, text[20], n_max, &draft, salt};
+  server.draft(passes);
+  const std::size_t drafted = draft.size();
+  EXPECT_TRUE(std::equal(draft.begin(), draft.end(), text.begin() + 21));
+  pass = {true, &text, 7, n_max, &draft, salt};
+  server.draft(passes);
+  return drafted;
+}
+
+TEST(ServerSalts, SeeTheirOwnTextOnly) {
+  common_speculative_impl_reprise server({}, 1);
+  for (const char* salt : {"a", "b", ""}) EXPECT_EQ(drafted_again(server, salt), 0U) << salt;
+  for (const char* salt : {"a", "b", ""}) EXPECT_GT(drafted_again(server, salt), 0U) << salt;
+  common_speculative_impl_reprise another({}, 1);
+  EXPECT_NE(server.salt_number("a"), another.salt_number("a")) << "nobody can name the salt of another client";
+  EXPECT_EQ(server.salt_number(""), 0U);
+}
+
+TEST(ServerSalts, AreKeptForEachSlot) {
+  common_speculative_impl_reprise server({}, 6);
+  const auto drafted = [&](llama_seq_id slot) { return drafted_again(server, "salt " + std::to_string(slot), slot); };
+  for (llama_seq_id slot = 0; slot < 6; ++slot) EXPECT_EQ(drafted(slot), 0U) << slot;
+  for (llama_seq_id slot = 0; slot < 6; ++slot) EXPECT_GT(drafted(slot), 0U) << slot;
+}
+
+TEST(ServerSalts, DoNotReplaceTextWithoutASalt) {
+  common_speculative_impl_reprise server({}, 1);
+  EXPECT_EQ(drafted_again(server, ""), 0U);
+  for (int salt = 0; salt < 10; ++salt) EXPECT_EQ(drafted_again(server, std::to_string(salt)), 0U);
+  EXPECT_EQ(drafted_again(server, "0"), 0U) << "the oldest salts are forgotten";
+  EXPECT_GT(drafted_again(server, ""), 0U) << "the history is written from it";
+}
+
+TEST(ServerSalts, HaveNumbersBySipHash) {
+  const std::array<uint64_t, 2> key = {0x0706050403020100U, 0x0f0e0d0c0b0a0908U};
+  std::string text;
+  const auto hash_of = [&](std::size_t size) {
+    while (text.size() < size) text.push_back(static_cast<char>(text.size()));
+    return reprise_server::siphash(key, text);
+  };
+  EXPECT_EQ(hash_of(0), 0x726fdb47dd0e0e31U) << "the vectors of its authors";
+  EXPECT_EQ(hash_of(8), 0x93f5f5799a932462U);
+  EXPECT_EQ(hash_of(15), 0xa129ca6149be45e5U);
+}
+
+TEST(ServerDrafts, AreBoundedByTheRequest) {
+  common_speculative_impl_reprise server({}, 1);
+  EXPECT_EQ(drafted_again(server, "", 0, 0), 0U);
+  EXPECT_EQ(drafted_again(server, "", 0, 1), 1U) << "the text of a request that drafts nothing is kept";
+  EXPECT_EQ(drafted_again(server, "", 0, 0), 0U);
+  EXPECT_GT(drafted_again(server, ""), 1U);
 }
 
 TEST_F(ServerFiles, AreAtMost256MiB) {
