@@ -4,9 +4,11 @@
 
     real_server.py SERVER MODEL...
 
-Context shift, seeded sampling, a grammar, a request after a cancelled one, a prompt that goes on or is edited, several
-slots, and a restart with a history. Abilities that a model lacks are left out, and named. One of five sampled texts may
-differ: llama.cpp's logits of a row are rounded otherwise beside other rows, and its own drafters show the same.
+Context shift, seeded sampling, all processors of logits, a request after a cancelled one, a prompt that goes on or is
+edited, several slots, a restart with a history, and what a request may say: a bound on its drafts, and a salt. The
+timings of requests are those of /metrics. Abilities that a model lacks are left out, and named. One of five sampled
+texts may differ: llama.cpp's logits of a row are rounded otherwise beside other rows, and its own drafters show the
+same.
 """
 from __future__ import annotations
 
@@ -32,6 +34,21 @@ NAMES = {
     "items": {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name", "age"]},
     "minItems": 4,
     "maxItems": 6,
+}
+BUDGET_SPENT = "Enough!"
+PROCESSORS = {  # what changes logits in this server, besides the samplers of `SAMPLING`
+    "grammar": {"prompt": "JSON list of names: ", "json_schema": NAMES, "n_predict": 150},
+    "logit_bias": {"prompt": LIST, "logit_bias": [[" red", False], [" blue", -2.0], [" e", 1.5]]},
+    "penalties": {"prompt": LIST, "repeat_penalty": 1.1, "frequency_penalty": 0.2, "presence_penalty": 0.1},
+    "DRY": {"prompt": LIST, "dry_multiplier": 0.8, "dry_allowed_length": 3},
+    "reasoning budget": {
+        "prompt": LIST + "<think>",
+        "generation_prompt": "<think>",
+        "reasoning_budget_tokens": 12,
+        "reasoning_budget_start_tag": "<think>",
+        "reasoning_budget_end_tag": "</think>",
+        "reasoning_budget_message": BUDGET_SPENT,
+    },
 }
 
 
@@ -61,16 +78,18 @@ class Server:
         self.log.seek(0)
         return self.log.read().decode(errors="replace")
 
-    def post(self, body: dict) -> dict | None:
+    def post(self, body: dict, path: str = "completion") -> dict | None:
         """The answer; None if the server refuses the request."""
         body = {"temperature": 0, "top_k": 1, "seed": 1, "n_predict": 100, **body}
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/completion", json.dumps(body).encode(), {"Content-Type": "application/json"}
+            f"http://127.0.0.1:{self.port}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
         try:
             with urllib.request.urlopen(request, timeout=300) as reply:
                 answer = json.load(reply)
-        except urllib.error.HTTPError:
+        except urllib.error.HTTPError as error:
+            if error.code != 400:
+                raise
             return None
         self.drafted += answer["timings"].get("draft_n", 0)
         self.accepted += answer["timings"].get("draft_n_accepted", 0)
@@ -79,6 +98,12 @@ class Server:
     def text(self, body: dict) -> str | None:
         answer = self.post(body)
         return None if answer is None else answer["content"]
+
+    def totals(self) -> dict[str, int]:
+        """What /metrics counts."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as reply:
+            lines = [line.split() for line in reply.read().decode().splitlines() if line.startswith("llamacpp:")]
+        return {name.removeprefix("llamacpp:"): int(float(value)) for name, value in lines}
 
     def cancel(self, body: dict) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
@@ -92,7 +117,9 @@ def one_slot(server: Server) -> dict[str, str | None]:
     for seed in range(5):
         body = {"prompt": LIST, "temperature": 0.7, "top_k": 40, "seed": seed, "n_predict": 60}
         texts[f"{SAMPLING} {seed}"] = server.text(body)
-    texts["grammar"] = server.text({"prompt": "JSON list of names: ", "json_schema": NAMES, "n_predict": 150})
+    for name, body in PROCESSORS.items():
+        texts[name] = server.text(body)
+        texts[f"{name}, again"] = server.text(body)  # drafted from the first answer
     server.cancel({"prompt": LIST, "n_predict": 300, "ignore_eos": True, "temperature": 0})
     texts["after a cancelled request"] = server.text({"prompt": LIST, "n_predict": 40})
     longer = LIST + (texts["greedy"] or "") + " four five six red green"
@@ -110,6 +137,60 @@ def all_texts(program: Path, model: Path, flags: list[str]) -> tuple[dict[str, s
     return texts, drafted
 
 
+def wanted(holds: bool, *seen: object) -> None:
+    if not holds:
+        raise AssertionError(f"unexpected: {seen}")
+
+
+def what_requests_say(program: Path, model: Path) -> str:
+    flags = ["-np", "1", "-c", "1024", "--spec-type", "reprise", "--metrics"]
+    # A new server for each part, before times of a busy machine can end all drafts.
+    with Server(program, model, flags) as server:
+        salted = [server.post({**STORY, "cache_salt": salt}) for salt in ("a", "b", "a")]
+        first, other, again = (answer["timings"].get("draft_n_accepted", 0) for answer in salted)
+        wanted(2 * max(first, other) < again, "accepted", first, other, again)  # the text may repeat itself a little
+    with Server(program, model, flags) as server:
+        answers = []
+
+        def timings(body: dict, path: str = "completion") -> dict:
+            answers.append(server.post({"return_tokens": True, **body}, path))
+            said = {"draft_n": 0, "draft_n_accepted": 0, "draft_accepted_at": [], **answers[-1]["timings"]}
+            places = said["draft_accepted_at"]
+            wanted(len(places) == said["draft_n_accepted"] <= said["draft_n"], said)
+            wanted(places == sorted(set(places)) and all(0 < at < said["predicted_n"] for at in places), said)
+            # Each pass has one token that was not drafted, unless it only repeats the accepted rows after a rollback.
+            repeated = 1 + said["predicted_passes"] - (said["predicted_n"] - len(places))
+            wanted(repeated == 0 or (repeated > 0 and "hybrid" in model.name), repeated, said)
+            return said
+
+        off = timings({**STORY, "speculative.n_max": 0})
+        wanted(off["draft_n"] == 0 and off["predicted_passes"] == off["predicted_n"] - 1, off)
+        for _ in range(5):  # until the costs allow a draft
+            one = timings({**STORY, "speculative.n_max": 1})
+            if one["draft_n"] > 0:
+                break
+        wanted(0 < one["draft_n"] == server.totals()["spec_decode_num_drafts_total"], "one token in each draft", one)
+        timings(STORY)
+        wanted(len({answer["content"] for answer in [*answers, *salted]}) == 1, answers)
+        chat = {"messages": [{"role": "user", "content": LIST}], "max_tokens": 60}
+        timings({**chat, "cache_salt": "a"}, "v1/chat/completions")
+        wanted(timings({**chat, "speculative.n_max": 0}, "v1/chat/completions")["draft_n"] == 0, answers[-1])
+
+        totals = server.totals()
+        for total, name in {
+            "spec_decode_num_draft_tokens_total": "draft_n",
+            "spec_decode_num_accepted_tokens_total": "draft_n_accepted",
+            "predicted_passes_total": "predicted_passes",
+            "tokens_predicted_total": "predicted_n",
+        }.items():
+            summed = sum(answer["timings"].get(name, 0) for answer in answers)
+            wanted(totals[total] == summed > 0, total, totals[total], summed)
+        for bad in ({"cache_salt": ""}, {"cache_salt": 5}, {"speculative.n_max": -1}, {"speculative.n_max": "one"}):
+            wanted(server.post({**STORY, **bad}) is None, bad)
+    bounded = f"with bound 1: {one['draft_n_accepted']} of {one['draft_n']}"
+    return f"accepted {first}, with another salt {other}, again {again}; {bounded}"
+
+
 def several_slots(program: Path, model: Path, cache: str) -> int:
     """Many requests over four slots, some cancelled: the server stays up, and drafts."""
     with Server(program, model, ["-np", "4", "-c", "4096", cache, "--spec-type", "reprise"]) as server:
@@ -117,6 +198,8 @@ def several_slots(program: Path, model: Path, cache: str) -> int:
         def client(number: int) -> None:
             for turn in range(6):
                 body = {"prompt": f"{number} {LIST} {turn}", "n_predict": 60}
+                if number % 2:
+                    body["cache_salt"] = f"client {number}"
                 server.cancel(body) if (number + turn) % 4 == 0 else server.post(body)
 
         with concurrent.futures.ThreadPoolExecutor(6) as clients:
@@ -173,6 +256,8 @@ def main() -> int:
         if "context shift" not in plain:
             print(f"{model.name}: context shift: left out, the server does not start with it")
         failed += accepted + separate + unified == 0
+        wanted(BUDGET_SPENT in (plain["reasoning budget"] or ""), plain["reasoning budget"])
+        print(f"{model.name}: requests with salts and bounds: {what_requests_say(options.server, model)}")
         restart(options.server, model, plain["greedy"])
         print(f"{model.name}: restart with a history: same text, more accepted")
     print(f"{failed} failed")
