@@ -187,6 +187,12 @@ def what_requests_say(program: Path, model: Path) -> str:
             wanted(totals[total] == summed > 0, total, totals[total], summed)
         for bad in ({"cache_salt": ""}, {"cache_salt": 5}, {"speculative.n_max": -1}, {"speculative.n_max": "one"}):
             wanted(server.post({**STORY, **bad}) is None, bad)
+    own = ["--spec-type", "ngram-mod", "--spec-ngram-mod-n-match", "4", "--spec-ngram-mod-n-min", "2"]
+    with Server(program, model, ["-np", "1", "-c", "1024", *own]) as server:
+        body = {"prompt": f"{LIST} {LIST} {LIST}", "n_predict": 60}
+        said = [server.post({**body, **bound})["timings"] for bound in ({}, {}, {"speculative.n_max": 0})]
+        drafted = [timing.get("draft_n", 0) for timing in said]
+        wanted(drafted[1] > 0 == drafted[2], "the server's own type", drafted)
     bounded = f"with bound 1: {one['draft_n_accepted']} of {one['draft_n']}"
     return f"accepted {first}, with another salt {other}, again {again}; {bounded}"
 
