@@ -3,7 +3,7 @@
 
 The modules transformers, llama_cpp, vllm, onnxruntime_genai and mlx_lm connect the package to these engines.
 Drafter is for other engines that own the decoding loop, BatchDrafter for engines that also run several sequences in
-each pass, and Session for loops of your own.
+each pass, and Session for loops of your own. request() has the settings and the counts of one request.
 """
 
 from ._batch import BatchDrafter
@@ -14,6 +14,7 @@ from ._library import UNLIMITED
 from ._library import VERSION as __version__
 from ._memory import Memory
 from ._options import Options
+from ._request import Request, request
 from ._session import Commit, Pass, Session
 from ._statistics import Statistics
 
@@ -30,7 +31,9 @@ __all__ = [
     "Options",
     "OrderError",
     "Pass",
+    "Request",
     "Session",
     "Statistics",
     "__version__",
+    "request",
 ]

@@ -5,8 +5,19 @@ from __future__ import annotations
 
 import weakref
 
-from ._errors import OrderError
+from ._errors import ArgumentError, OrderError
+from ._memory import Memory
+from ._request import Request
 from ._session import Session
+
+
+def session_for(request: Request, session: Session | None, memory: Memory | None) -> Session:
+    """Returns the session of a request: that of the caller, or a new one with the salt of the request."""
+    if session is None:
+        return Session(memory=memory, salt=request.salt or 0)
+    if memory is not None or request.salt is not None:
+        raise ArgumentError("session: has a memory and a salt of its own; for a salt of a request, pass `memory` alone")
+    return session
 
 
 class Generation:

@@ -48,9 +48,9 @@ class Memory(Owner):
         vocabulary: int = 0,
         shared_calibration: bool = True,
     ) -> None:
-        without = [not _flag(value, name) for name, value in
+        without = [not flag(value, name) for name, value in
                    (("text", text), ("prompts", prompts), ("outputs", outputs))]  # fmt: skip
-        without += [next_token_bytes == 0, not _flag(shared_calibration, "shared_calibration")]
+        without += [next_token_bytes == 0, not flag(shared_calibration, "shared_calibration")]
         options = _library.MemoryOptions(
             ctypes.sizeof(_library.MemoryOptions),
             whole(max_bytes, "max_bytes"),
@@ -98,7 +98,8 @@ def salt_number(salt: int | str) -> int:
     return whole(salt, "salt", most=2**64 - 1)
 
 
-def _flag(value: bool, name: str) -> bool:
+def flag(value: bool, name: str) -> bool:
+    """Returns `value`, which must be True or False. `name`: for errors."""
     if not isinstance(value, bool):
         raise TypeError(f"{name}: must be True or False, but is of the type {type(value).__name__}")
     return value

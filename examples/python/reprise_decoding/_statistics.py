@@ -40,14 +40,10 @@ class Statistics:
 
 def parsed(text: bytes) -> Statistics:
     """Returns the statistics in the library's JSON, which may end with a 0."""
-    fields = json.loads(text.rstrip(b"\0"))
-    return Statistics(
-        tokens=fields["tokens"],
-        passes=fields["passes"],
-        drafted_passes=fields["drafted_passes"],
-        drafted=fields["drafted"],
-        accepted=fields["accepted"],
-        timed_passes=fields["timed_passes"],
-        pass_ns=fields["pass_ns"],
-        fields=fields,
-    )
+    return summed(json.loads(text.rstrip(b"\0")))
+
+
+def summed(fields: dict[str, Any]) -> Statistics:
+    """Returns the statistics with these fields; counts that are not there are 0."""
+    names = ("tokens", "passes", "drafted_passes", "drafted", "accepted", "timed_passes", "pass_ns")
+    return Statistics(**{name: fields.get(name, 0) for name in names}, fields=fields)

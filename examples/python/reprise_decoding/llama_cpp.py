@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
+import functools
 import inspect
 import sys
 import weakref
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import llama_cpp
@@ -23,15 +24,13 @@ from ._drafter import Drafter
 from ._errors import ArgumentError
 from ._memory import Memory
 from ._options import LONGEST, clock_for
-from ._statistics import Statistics
+from ._request import OTHER, Request, counts, current, request
+from ._statistics import Statistics, summed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._options import Options
-
-_off = contextvars.ContextVar("off", default=False)
-
 
 class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     """Drafts for one Llama object. `most`: upper bound on drafted tokens of a pass. `options`: those of Drafter.
@@ -47,22 +46,65 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     def __init__(self, most: int = 16, eos: Any = (), **options: Unpack[Options]) -> None:
         self.most = whole(most, "most", most=LONGEST)
         options.setdefault("memory", Memory())  # the engine hands text on to the next request, too
-        self.drafter = Drafter(**options)
-        self.drafter.stop_at(eos)
+        self.drafter, self._options = Drafter(**options), options
+        self._stop_at(eos)
+        self._request, self._used = OTHER, self.drafter  # a request with a salt uses a drafter of its own
+        self._before, self._closed = Counter[str](), Counter[str]()
+        self._text: Callable[..., Any] | None = None  # returns the ids up to a sampled token, and this one
+        self._sampled = 0, 0  # the last of them: how many ids are before it
 
     def __call__(self, input_ids: Any, /, **_: Any) -> Tokens:
         if np.less(input_ids, 0).any():  # rows of an image have no ids, and the engine leaves these unset
             return np.empty(0, np.int32)
-        return self.drafter.draft(input_ids, 0 if _off.get() else self.most)
+        if current() is not self._request:
+            self._end(self._request)
+            self._begin(current())
+        return self._used.draft(input_ids, self._request.most(self.most) if self.drafter.enabled else 0)
 
     @property
     def statistics(self) -> Statistics:
         """The counts of all requests together."""
-        return self.drafter.statistics
+        fields = self.drafter.statistics.fields
+        for name, value in self._closed.items():
+            fields[name] += value
+        return summed(fields)
 
     def save_costs(self, engine: str) -> bytes:
         """As Drafter.save_costs()."""
         return self.drafter.save_costs(engine)
+
+    def _stop_at(self, eos: Any) -> None:
+        self._eos = eos
+        self.drafter.stop_at(eos)
+
+    def _begin(self, request: Request) -> None:
+        """Begins the requests of a block of request()."""
+        used = self.drafter
+        if request is not OTHER:
+            if request.salt is not None and self._options["memory"] is not None:
+                used = Drafter(**{**self._options, "salt": request.salt})
+                used.stop_at(self._eos)
+            used.forget()
+            request.at_end(functools.partial(self._end, request))
+        self._used, self._before, self._request = used, counts(used), request
+
+    def _end(self, request: Request) -> None:
+        """Ends them, and shows the drafter the tokens of the last pass."""
+        if request is OTHER or request is not self._request:
+            return
+        used = self._used
+        if self._text is not None:
+            ids = self._text(*self._sampled)
+            if not np.less(ids, 0).any():
+                used.draft(ids, 0, now=0)  # it is not known when the pass has ended
+        used.forget()
+        after = counts(used)
+        after.subtract(self._before)
+        request.add(after)
+        if used is not self.drafter:
+            self._closed.update(after)
+            used.close()
+        self._request, self._used = OTHER, self.drafter
 
 
 def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel:
@@ -72,7 +114,7 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
     row. The default of `clock` is processor time if the model is on the processor, and the time of day otherwise.
     Nothing is drafted after a token at which the engine ends a completion. If a caller of `llama.generate()` goes on
     after one, drafts are only shorter.
-    To turn drafts off again, set `llama.draft_model = None`; for one request, see without_drafts().
+    To turn drafts off again, set `llama.draft_model = None`; for one request, see reprise_decoding.request().
     """
     if getattr(llama, "_is_recurrent", False) or getattr(llama, "_is_hybrid", False):
         raise ArgumentError("llama: the recurrent state of this model cannot be rolled back, so it takes no drafts")
@@ -91,7 +133,7 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
     on_gpu = llama.model_params.n_gpu_layers != 0 and llama_cpp.llama_supports_gpu_offload()
     options.setdefault("clock", clock_for(not on_gpu))
     drafts = DraftModel(most, **options)
-    drafts.drafter.stop_at(_stops(llama, drafts.drafter._below))
+    drafts._stop_at(_stops(llama, drafts.drafter._below))
 
     def with_logits(batch: Any, n_past: int, logits_all: bool) -> None:
         set_batch(engine_batch, batch, n_past, logits_all or len(batch) <= 1 + most)
@@ -107,12 +149,15 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
         engine.n_tokens = idx + 1
         try:
             # The engine finds the logits by idx - n_tokens.
-            return sample(engine, *arguments, idx=idx + engine.n_tokens - count, **named)
+            token = sample(engine, *arguments, idx=idx + engine.n_tokens - count, **named)
+            drafts._sampled = idx + 1, token
+            return token
         finally:
             engine.n_tokens = count
 
     engine_batch.set_batch = with_logits  # type: ignore[union-attr]
     llama.sample = sample_row
+    drafts._text = lambda count, token: np.append(engine.input_ids[:count], np.int32(token))
     llama.draft_model = drafts
     return drafts
 
@@ -123,19 +168,9 @@ def _stops(llama: Any, below: int) -> Tokens:
     return stops([token for token in range(llama.n_vocab()) if is_end(vocab, token)], below)
 
 
-@contextlib.contextmanager
-def without_drafts() -> Iterator[None]:
-    """Turns drafts off in the `with` block: for requests of this thread or task only, and of all Llama objects."""
-    before, change = _off.get(), None
-    try:
-        change = _off.set(True)
-        yield
-    finally:
-        if change is None:  # an exception of a signal handler came before or after set()
-            _off.set(before)
-        else:
-            with contextlib.suppress(ValueError):  # a generator may end in another context than it began
-                _off.reset(change)
+def without_drafts() -> AbstractContextManager[Request]:
+    """Turns drafts off in the `with` block, as reprise_decoding.request(enabled=False)."""
+    return request(enabled=False)
 
 
 def _serve() -> None:

@@ -11,8 +11,10 @@ import numpy as np
 from mlx_lm.models.cache import can_trim_prompt_cache, make_prompt_cache, trim_prompt_cache
 
 from ._arrays import ends, tokens, whole
-from ._generation import Generation
+from ._generation import Generation, session_for
+from ._memory import Memory
 from ._options import LONGEST
+from ._request import counts, current
 from ._session import Session
 
 
@@ -24,6 +26,7 @@ def generate_step(
     eos: Any = (),
     most: int = 16,
     session: Session | None = None,
+    memory: Memory | None = None,
     sampler: Callable[[Any], Any] = lambda logprobs: mx.argmax(logprobs, axis=-1),
     prompt_cache: Any = None,
     prefill_step_size: int = 512,
@@ -34,15 +37,17 @@ def generate_step(
     last, and nothing is drafted after it. Without `eos` the caller ends the generation, as with mlx-lm's function.
     `max_tokens`: -1: no bound. `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs
     from call to call; None: a new one. It serves one generation at a time: a second one gets an OrderError until the
-    first has ended, is closed or is collected. `prompt_cache`: must be empty or hold the tokens before `prompt`.
+    first has ended, is closed or is collected. `memory`: in place of a session: costs, and text of the salt of
+    reprise_decoding.request(). `prompt_cache`: must be empty or hold the tokens before `prompt`.
     Nothing is drafted while it cannot be trimmed: with a recurrent state, or from where a sliding window is full. The
     statistics of the session count such passes as `cuts` by `budget`.
     """
     cache = prompt_cache if prompt_cache is not None else make_prompt_cache(model)
-    ids, most = tokens(prompt, "prompt"), whole(most, "most", most=LONGEST)
+    ids, request = tokens(prompt, "prompt"), current()
+    most = request.most(whole(most, "most", most=LONGEST))
     if max_tokens == 0:
         return
-    session = session if session is not None else Session()
+    session = session_for(request, session, memory)
     limits: dict[str, Any] = {"max_tokens": max(max_tokens, 0), "eos": ends(eos, session._below)}
     generation = Generation()
     try:
@@ -66,6 +71,7 @@ def generate_step(
     finally:
         if generation.begun:
             session.keep()
+            request.add(counts(session))
         generation.over = True
 
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from ._arrays import tokens, whole
 from ._drafter import Drafter
-from ._generation import Generation
+from ._generation import Generation, session_for
+from ._memory import Memory
 from ._options import LONGEST
+from ._request import counts, current
 from ._session import Session
 
 
@@ -23,25 +25,28 @@ def generate(
     eos: Any = (),
     most: int = 16,
     session: Session | None = None,
+    memory: Memory | None = None,
     pick: Callable[[Any], Any] = lambda logits: logits.argmax(axis=-1),
 ) -> Iterator[int]:
     """Yields the tokens that follow `ids`, up to the first of `eos` (one token or several), which is the last.
 
     `generator`: a new Generator, whose max_length has room for `ids` and `max_tokens`. `most`: upper bound on drafted
     tokens of a pass. `session`: keeps the learned costs from call to call; None: a new one. It serves one generation at
-    a time: a second one gets an OrderError until the first has ended, is closed or is collected. `pick`: the token of
-    each row of logits, such as a sampler; each row has to be sampled on its own.
+    a time: a second one gets an OrderError until the first has ended, is closed or is collected. `memory`: in place of
+    a session: costs, and text of the salt of reprise_decoding.request(). `pick`: the token of each row of logits, such
+    as a sampler; each row has to be sampled on its own.
     """
-    ids, most = tokens(ids, "ids"), whole(most, "most", most=LONGEST)
+    ids, request = tokens(ids, "ids"), current()
+    most = request.most(whole(most, "most", most=LONGEST))
     if whole(max_tokens, "max_tokens") == 0:
         return
-    session = session if session is not None else Session()
+    session = session_for(request, session, memory)
     generation = Generation()
     try:
         generation.begin(session)
+        session.begin(ids)
         if len(ids) > 1:
             generator.append_tokens(ids[:-1])
-        session.begin(ids)
         while (step := session.plan(most, max_tokens=max_tokens, eos=eos)) is not None:
             cached = generator.token_count()
             generator.append_tokens(step.batch)
@@ -60,6 +65,7 @@ def generate(
     finally:
         if generation.begun:
             session.keep()
+            request.add(counts(session))
         generation.over = True
 
 

@@ -21,8 +21,9 @@ from ._errors import OrderError
 from ._handle import Lock
 from ._memory import Memory
 from ._options import LONGEST, clock_for
+from ._request import OTHER, Request, counts, current
 from ._session import Pass, Session
-from ._statistics import Statistics
+from ._statistics import Statistics, summed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -43,8 +44,9 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
     """Makes generate() of this model use drafts until disable(model), or until the end of `with enable(model):`.
 
     The arguments of generate() stay as they are: streamers, stop strings, threads, pipelines and chat templates work.
-    `prompt_lookup_num_tokens=0` turns drafts off for one request. A request that drafts cannot serve is decoded without
-    them, such as a batch or a beam search: see docs/engines.md. Drafts.statistics counts these by reason.
+    `prompt_lookup_num_tokens=0` turns drafts off for one request; reprise_decoding.request() also bounds them, gives a
+    request a salt, and counts it. A request that drafts cannot serve is decoded without them, such as a batch or a beam
+    search: see docs/engines.md. Drafts.statistics counts these by reason.
 
     `most`: upper bound on drafted tokens of a pass. `max_leaves`: upper bound on the branches of a draft; 1: chains.
     Branches need full attention in all layers. `custom`: True: draft also for requests with a prefix_allowed_tokens_fn,
@@ -135,38 +137,41 @@ class Drafts:
 
         `fields["plain_REASON"]`: the requests that were decoded without drafts for this reason, such as "beams".
         """
-        names = ("tokens", "passes", "drafted_passes", "drafted", "accepted", "timed_passes", "pass_ns")
-        counts = self._lock.alone(dict, self._counts)
-        return Statistics(**{name: counts.get(name, 0) for name in names}, fields=counts)
+        return summed(self._lock.alone(dict, self._counts))
 
     def save_costs(self, engine: str) -> bytes:
         """As Drafter.save_costs(): the costs that the last generation has learned."""
         return Drafter(memory=self._options["memory"]).save_costs(engine)
 
-    def _new(self) -> Any:
-        return (Session if self._max_leaves > 1 else Drafter)(**self._options)
+    def _new(self, salt: int | None = None) -> Any:
+        options: Options = self._options if salt is None else {**self._options, "salt": salt}
+        return (Session if self._max_leaves > 1 else Drafter)(**options)
 
-    def _give_back(self, drafter: Any) -> None:
+    def _give_back(self, drafter: Any, salt: int | None = None) -> None:
         end = drafter.forget if isinstance(drafter, Drafter) else drafter.keep
         end()  # the memory has the request then, for any drafter
-        self._free.append(drafter)
+        if salt is None:
+            self._free.append(drafter)
+        else:
+            drafter.close()
 
     @contextlib.contextmanager
-    def _drafter(self) -> Iterator[Any]:
+    def _drafter(self, request: Request = OTHER) -> Iterator[Any]:
         """A drafter that no other generation uses."""
         try:
-            drafter = self._free.pop()
+            drafter = self._free.pop() if request.salt is None else self._lock.alone(self._new, request.salt)
         except IndexError:
             drafter = self._lock.alone(self._new)
         # The counts of a session begin with each generation, those of a drafter go on.
-        before = _counts(drafter) if isinstance(drafter, Drafter) else Counter[str]()
+        before = counts(drafter) if isinstance(drafter, Drafter) else Counter[str]()
         try:
             yield drafter
         finally:
-            after = _counts(drafter)
+            after = counts(drafter)
             after.subtract(before)
             self._lock.alone(self._counts.update, after)
-            self._give_back(drafter)
+            request.add(after)
+            self._give_back(drafter, request.salt)
 
     def _reason(
         self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, inputs: dict[str, Any]
@@ -177,7 +182,11 @@ class Drafts:
         fits = _is_empty(cache) if chain else _takes_branches(cache, ids, config, inputs)
         reasons = {
             "several_sequences": ids.shape[0] != 1,
-            "turned_off": getattr(config, "_without_drafts", False) or getattr(config, "is_assistant", False),
+            "turned_off": (
+                not current().enabled
+                or getattr(config, "_without_drafts", False)
+                or getattr(config, "is_assistant", False)
+            ),
             "prefill_chunks": getattr(config, "prefill_chunk_size", None) is not None,
             "no_cache": not inputs.get("use_cache"),
             # The loop expects attentions of each row, which not every kind of attention returns.
@@ -196,12 +205,14 @@ class Drafts:
     def _generate(
         self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any, inputs: dict[str, Any]
     ) -> Any:
-        with self._drafter() as drafter:
+        request = current()
+        most = request.most(self._most)
+        with self._drafter(request) as drafter:
             if self._max_leaves > 1:
-                return self._with_branches(drafter, model, ids, processors, criteria, config, streamer, inputs)
+                return self._with_branches(drafter, most, model, ids, processors, criteria, config, streamer, inputs)
             # The config is a copy for this request. If disable() comes now, the engine uses its own lookup.
-            config._candidates = candidates = _Candidates(drafter, self._most, _longest(config, criteria), criteria)
-            config.prompt_lookup_num_tokens = max(1, self._most)
+            config._candidates = candidates = _Candidates(drafter, most, _longest(config, criteria), criteria)
+            config.prompt_lookup_num_tokens = max(1, most)
             single = _Single(streamer) if streamer is not None else None
             try:
                 return GenerationMixin._assisted_decoding(
@@ -211,8 +222,8 @@ class Drafts:
                 candidates.end()
 
     def _with_branches(
-        self, session: Session, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any,
-        inputs: dict[str, Any],
+        self, session: Session, most: int, model: Any, ids: Any, processors: Any, criteria: Any, config: Any,
+        streamer: Any, inputs: dict[str, Any],
     ) -> Any:  # fmt: skip
         session.begin(ids[0].cpu().numpy(), max_leaves=self._max_leaves)  # first, for the counts if the prefill fails
         cache = inputs["past_key_values"]
@@ -223,7 +234,7 @@ class Drafts:
         longest, eos = _longest(config, criteria), _eos(criteria, session._below)
         while True:
             room = longest - ids.shape[1] - 1
-            step = session.plan(max(0, min(self._most, room)), eos=eos)
+            step = session.plan(max(0, min(most, room)), eos=eos)
             assert step is not None  # the stopping criteria, which have these ends too, end the output
             cached = ids.shape[1] - step.pending
             logits = _run(model, step, cached, cache).to(ids.device)
@@ -264,7 +275,10 @@ class _Drafting:
         reason = "several_processes" if synced_gpus else drafts._reason(self, *asked, inputs)
         if reason is not None:
             drafts._count_plain(reason)
-            return GenerationMixin._sample(self, *asked, synced_gpus=synced_gpus, streamer=streamer, **inputs)
+            made = GenerationMixin._sample(self, *asked, synced_gpus=synced_gpus, streamer=streamer, **inputs)
+            passes = int(getattr(made, "sequences", made).shape[1]) - int(input_ids.shape[1])
+            current().add(Counter(tokens=passes, passes=passes))  # a pass for each token, of several sequences too
+            return made
         return drafts._generate(self, *asked, streamer, inputs)
 
     def _beam_search(self, *positional: Any, **named: Any) -> Any:
@@ -353,10 +367,6 @@ def _eos(criteria: Any, below: int) -> Tokens:
 def _fires(criterion: Any, ids: Any) -> bool:
     fired = criterion(ids, None)
     return fired if isinstance(fired, bool) else bool(fired.all())
-
-
-def _counts(drafter: Any) -> Counter[str]:
-    return Counter({name: value for name, value in drafter.statistics.fields.items() if isinstance(value, int)})
 
 
 def _is_own(part: Any) -> bool:

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings and counts of one request, in engines that have no arguments for them."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ._arrays import whole
+from ._handle import Lock
+from ._memory import flag, salt_number
+from ._options import LONGEST
+from ._statistics import Statistics, summed
+
+
+class Request:
+    """The settings of the requests in a `with` block of request(), and their counts."""
+
+    def __init__(self, enabled: bool = True, max_draft: int = 0, salt: int | str | None = None) -> None:
+        self.enabled, self.max_draft = flag(enabled, "enabled"), whole(max_draft, "max_draft", most=LONGEST)
+        self.salt = None if salt is None else salt_number(salt)
+        self._lock = Lock("Request", waits=True)
+        self._counts: Counter[str] = Counter()
+        self._ends: list[Callable[[], object]] = []
+
+    @property
+    def statistics(self) -> Statistics:
+        """The counts of the requests that have ended, at the latest when the block has ended."""
+        return summed(self._lock.alone(dict, self._counts))
+
+    def most(self, most: int) -> int:
+        """Returns the upper bound on drafted tokens, if that of the adapter is `most`."""
+        return min(most, self.max_draft or most) if self.enabled else 0
+
+    def at_end(self, run: Callable[[], object]) -> None:
+        """Calls a function of an adapter at the end of the block."""
+        self._ends.append(run)
+
+    def add(self, counts: Counter[str]) -> None:
+        """Adds the counts of a request that has ended."""
+        if self is not OTHER:
+            self._lock.alone(self._counts.update, counts)
+
+
+OTHER = Request()  # all requests outside a block
+_current: contextvars.ContextVar[Request] = contextvars.ContextVar("request", default=OTHER)
+current = _current.get
+
+
+@contextlib.contextmanager
+def request(*, enabled: bool = True, max_draft: int = 0, salt: int | str | None = None) -> Iterator[Request]:
+    """Sets what holds for the requests of this thread or task in the `with` block, and counts them:
+
+        with reprise_decoding.request(max_draft=4, salt="customer") as one:
+            llama("...")
+        print(one.statistics)
+
+    For llama-cpp-python, transformers, mlx-lm and onnxruntime-genai. Read a stream inside the block, because the engine
+    runs its passes while you read. A thread that the block starts is outside: let it have a block of its own.
+
+    `enabled`: False turns drafts off. `max_draft`: upper bound on drafted tokens of a pass, at most 64; 0: that of the
+    adapter. The smaller bound holds. `salt`: a number or a name for the party that may see the text: drafts come from
+    text of this salt in the memory of the adapter, and the requests are left to it; None: the salt of its options.
+    """
+    one, before, change = Request(enabled, max_draft, salt), current(), None
+    try:
+        change = _current.set(one)
+        yield one
+    finally:
+        if change is None:  # an exception of a signal handler came before or after set()
+            _current.set(before)
+        else:
+            with contextlib.suppress(ValueError):  # a generator may end in another context than it began
+                _current.reset(change)
+        while one._ends:
+            one._ends.pop()()
+
+
+def counts(drafter: Any) -> Counter[str]:
+    """Returns the whole numbers among the counts of a drafter or a session."""
+    return Counter({name: value for name, value in drafter.statistics.fields.items() if isinstance(value, int)})
