@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -46,8 +47,15 @@ class Request:
 
 
 OTHER = Request()  # all requests outside a block
-_current: contextvars.ContextVar[Request] = contextvars.ContextVar("request", default=OTHER)
-current = _current.get
+# Of each block a reference to a function that its frame owns: an exception of a signal handler leaves no block open.
+_current: contextvars.ContextVar[Callable[[], Callable[[], Request] | None]]
+_current = contextvars.ContextVar("request", default=lambda: None)
+
+
+def current() -> Request:
+    """Returns the request of the innermost block of this thread or task."""
+    block = _current.get()()
+    return block() if block is not None else OTHER
 
 
 @contextlib.contextmanager
@@ -65,9 +73,13 @@ def request(*, enabled: bool = True, max_draft: int = 0, salt: int | str | None 
     adapter. The smaller bound holds. `salt`: a number or a name for the party that may see the text: drafts come from
     text of this salt in the memory of the adapter, and the requests are left to it; None: the salt of its options.
     """
-    one, before, change = Request(enabled, max_draft, salt), current(), None
+    one, before, change = Request(enabled, max_draft, salt), _current.get(), None
+
+    def block() -> Request:
+        return one
+
     try:
-        change = _current.set(one)
+        change = _current.set(weakref.ref(block))
         yield one
     finally:
         if change is None:  # an exception of a signal handler came before or after set()

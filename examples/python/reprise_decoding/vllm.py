@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+import weakref
 from ctypes import c_int32
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +22,8 @@ from ._options import LONGEST
 if TYPE_CHECKING:
     from ._options import Options
 
+_SALT = "reprise_cache_salt"  # in extra_args of a request, on its way through the engine
+_carries_salts = False  # register() has been called
 _MANY = 2**31  # more rows than any pass has
 _DRAFTS = [c_int32 * count for count in range(LONGEST + 1)]
 
@@ -27,18 +31,21 @@ _DRAFTS = [c_int32 * count for count in range(LONGEST + 1)]
 class Proposer:
     """Drafts for all rows of a batch. vLLM creates it; make a subclass to change the class members.
 
-    vLLM passes no request ids, and a row can belong to another request in the next pass. So each slot of the drafter
-    follows a text: a row has the slot whose tokens its text begins with. Rows may take turns: a slot keeps its text
+    A row can belong to another request in the next pass. So each slot of the drafter follows a text: a row has the slot whose tokens its text begins with. Rows may take turns: a slot keeps its text
     while no row has it, until all slots are in use and it is the least recently used one. Then a row with a new text
     gets it, where nothing of the text before is left. A row with ids that are no tokens, such as -1, drafts nothing.
 
-    Nothing is drafted after an EOS token of the model. vLLM does not pass on the parameters of a request: those with
-    `ignore_eos` or `min_tokens` have shorter drafts there, and their `stop_token_ids` and `max_tokens` are not known.
+    Two entries of SamplingParams.extra_args (`vllm_xargs` of a server) are settings of a request:
+    `reprise_enabled`: False (or 0) turns drafts off. `reprise_max_draft`: upper bound on drafted tokens of a pass. An
+    entry with another kind of value has no effect, because an exception would end the engine.
+    Drafts come from text of the `cache_salt` of a request alone.
+
+    Nothing is drafted after an EOS token of the model. Requests with `ignore_eos` or `min_tokens` have shorter drafts
+    there, and their `stop_token_ids` and `max_tokens` are not used.
     """
 
-    #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens, and that of `memory` a Memory, which
-    #: keeps text if vLLM shares a prefix cache between requests. vLLM passes no `cache_salt`: with tenants that must not
-    #: see each other's text, use Memory(text=False).
+    #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens, and that of `memory` a Memory. It
+    #: keeps text if vLLM shares a prefix cache between requests and the salts of requests are known, see register().
     options: ClassVar[Options] = {}
     #: The tokens that end a generation; None: those of the model's configuration and generation_config.json.
     eos: ClassVar[Any] = None
@@ -49,12 +56,18 @@ class Proposer:
         self.max_length = int(vllm_config.model_config.max_model_len)
         scheduler = getattr(vllm_config, "scheduler_config", None)
         caching = getattr(getattr(vllm_config, "cache_config", None), "enable_prefix_caching", False)
-        options: Options = {"max_draft": self.most, "memory": Memory(text=bool(caching)), **self.options}
+        self._runner = _runner()
+        keeps_text = bool(caching) and _carries_salts and self._runner is not None
+        options: Options = {"max_draft": self.most, "memory": Memory(text=keeps_text), **self.options}
+        kept = ("memory", "max_bytes", "key")
+        self._assigned: dict[str, Any] = {name: options[name] for name in kept if name in options}  # type: ignore[literal-required]
         self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **options)
         eos = _eos(vllm_config.model_config, self.drafter._below) if self.eos is None else self.eos
         for slot in range(self.drafter.slots):
             self.drafter.stop_at(slot, eos)
         self._free = list(range(self.drafter.slots))
+        self._usual: tuple[int, int | str] = self.most, options.get("salt", 0)  # of rows without settings
+        self._salts = [self._usual[1]] * self.drafter.slots  # of the texts
         self._ends: dict[int, tuple[int, ...]] = {}  # how the text of each slot ends, in order of their last use
         self._owners: dict[int, int] = {}  # the slots of the rows in the last call
         self._planned: dict[int, int] = {}  # the rows of each slot in its last pass
@@ -80,8 +93,9 @@ class Proposer:
         # A row may take at most 5 us more than in BatchDrafter.draft(), so the usual rows take the shortest way.
         drafts: list[list[int]] = [[] for _ in sampled_token_ids]
         lengths, longest = np.asarray(num_tokens_no_spec)[: len(drafts)].tolist(), self.max_length
+        settings = self._settings(token_ids_cpu, len(drafts))
         rows = [
-            _Row(number, length, length - len(sampled))
+            _Row(number, length, length - len(sampled), settings[number])
             for number, (sampled, length) in enumerate(zip(sampled_token_ids, lengths))
             if len(sampled) and length < longest
         ]
@@ -109,10 +123,14 @@ class Proposer:
                     else:
                         row.slot = next(iter(ends))
                         del ends[row.slot]
-                    self.drafter.forget(row.slot)
+                    if self._salts[row.slot] == row.salt:
+                        self.drafter.forget(row.slot)
+                    else:
+                        self.drafter.assign(row.slot, salt=row.salt, **self._assigned)
+                        self._salts[row.slot] = row.salt
             good = [row for row in good if row.slot >= 0]
         array, entries = self._entries_for(len(good))
-        first, step, most = self._first, self._step, self.most
+        first, step = self._first, self._step
         self._owners = owners = {}
         for entry, row in zip(entries, good):
             slot, known, length = row.slot, row.known, row.length
@@ -120,7 +138,7 @@ class Proposer:
             ends[slot] = row.end
             entry.slot, entry.count, entry.after = slot, length - known, known
             entry.ids = first + row.number * step + 4 * known
-            entry.most = min(most, longest - length - 1)
+            entry.most = min(row.most, longest - length - 1)
 
         def read() -> None:
             rows_of_pass = len(good)
@@ -135,27 +153,45 @@ class Proposer:
         self.drafter._call("draft", array, len(array), self.drafter._clock(), read=read)
         return drafts
 
+    def _settings(self, ids: Any, rows: int) -> list[tuple[int, int | str]]:
+        """Returns the bound on drafted tokens and the salt of each row."""
+        runner = self._runner() if self._runner is not None else None
+        batch = getattr(runner, "input_batch", None)
+        if batch is None or batch.token_ids_cpu is not ids:
+            return [self._usual] * rows
+        requests = [runner.requests.get(name) for name in batch.req_ids[:rows]]
+        extras = [getattr(getattr(each, "sampling_params", None), "extra_args", None) for each in requests]
+        return [self._settings_in(extra) if extra else self._usual for extra in extras]
+
+    def _settings_in(self, extra: dict[str, Any]) -> tuple[int, int | str]:
+        (most, salt), bound = self._usual, extra.get("reprise_max_draft")
+        if isinstance(bound, (int, float)) and bound >= 1:
+            most = int(min(most, bound))
+        most = 0 if extra.get("reprise_enabled") == 0 else most
+        return most, extra.get(_SALT, salt) if _carries_salts else salt
+
     def _find(self, rows: list[_Row], table: Any) -> None:
         """Gives each row the slot whose tokens its text begins with, if there is one."""
-        owners, ends, guessed = self._owners, self._ends, []
+        owners, ends, salts, guessed = self._owners, self._ends, self._salts, []
         for row in rows:  # nearly all rows still have their slots of the last call
             slot = owners.get(row.number, -1)
             end = ends.get(slot)
-            if end is not None and (end[0] == row.before or end[0] == row.length):  # the second: the call is repeated
+            # The second length: the call is repeated.
+            if end is not None and (end[0] == row.before or end[0] == row.length) and salts[slot] == row.salt:
                 row.slot = slot
                 guessed.append(row)
         if self._check(guessed) == len(rows):
             return
         lost = [row for row in rows if row.slot < 0]
         taken = {row.slot for row in rows}
-        slots: dict[tuple[int, ...], list[int]] = {}
+        slots: dict[Any, list[int]] = {}
         for slot, end in ends.items():
             if slot not in taken:
-                slots.setdefault(end, []).append(slot)
+                slots.setdefault((salts[slot], end), []).append(slot)
         guessed = []
         for row in lost:
             for length in (row.before, row.length):
-                if found := slots.get(_end(table[row.number], length)):
+                if found := slots.get((row.salt, _end(table[row.number], length))):
                     row.slot = found.pop(0)
                     guessed.append(row)
                     break
@@ -165,7 +201,9 @@ class Proposer:
             if row.slot < 0:  # a new text, a wrong guess, or passes without a call
                 ids = table[row.number, : row.length]
                 for slot, end in ends.items():
-                    if slot not in taken and row.known < end[0] <= row.length and end == _end(ids, end[0]):
+                    if slot in taken or salts[slot] != row.salt:
+                        continue
+                    if row.known < end[0] <= row.length and end == _end(ids, end[0]):
                         row.known, row.slot = max((row.known, row.slot), (self.drafter.known(slot, ids), slot))
                 taken.add(row.slot)
 
@@ -222,13 +260,54 @@ class Proposer:
         return not few or (min(few) >= 0 and max(few) < self.drafter._below)
 
 
+def register() -> None:
+    """Makes requests carry their `cache_salt` to the proposer. vLLM calls it in each of its processes, as a plugin.
+
+    The plugin is part of the installed package. Without it, if VLLM_PLUGINS leaves it out, or in a release with another
+    code, the default memory of the proposer keeps no text.
+    """
+    global _carries_salts
+    try:
+        from vllm.v1.core.sched.output import NewRequestData
+
+        create = NewRequestData.from_request
+    except (ImportError, AttributeError):  # an exception would end vLLM
+        return
+    if _carries_salts:
+        return
+
+    def with_salt(request: Any, *positional: Any, **named: Any) -> Any:
+        params = request.sampling_params
+        if params is not None:
+            extra = {name: value for name, value in (params.extra_args or {}).items() if name != _SALT}
+            if request.cache_salt:
+                extra[_SALT] = request.cache_salt
+            params.extra_args = extra or None
+        return create(request, *positional, **named)
+
+    NewRequestData.from_request = staticmethod(with_salt)
+    _carries_salts = True
+
+
+def _runner() -> weakref.ref[Any] | None:
+    """Returns the object of vLLM that is creating the proposer, and has the requests. vLLM passes it to no proposer."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        if hasattr(owner, "propose_draft_token_ids"):
+            return weakref.ref(owner)
+        frame = frame.f_back
+    return None
+
+
 class _Row:
     """A row of the batch."""
 
-    __slots__ = ("number", "length", "before", "slot", "known", "end")
+    __slots__ = ("number", "length", "before", "most", "salt", "slot", "known", "end")
 
-    def __init__(self, number: int, length: int, before: int) -> None:
+    def __init__(self, number: int, length: int, before: int, settings: tuple[int, int | str]) -> None:
         self.number, self.length, self.before = number, length, before  # tokens now, and before the pass
+        self.most, self.salt = settings
         self.slot = -1  # none
         self.known = 0  # tokens that the slot knows
         self.end: tuple[int, ...] = ()

@@ -11,6 +11,7 @@ import types
 import unittest
 import unittest.mock
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -469,6 +470,167 @@ class Isolation(unittest.TestCase):
             shorter = min(len(one), len(other))
             self.assertEqual(one[:shorter], other[:shorter])
         self.assertFalse({token for draft in after for token in draft} & set(self.SECRET[3:]))
+
+
+class ModelRunner(Runner):
+    """Makes its proposer, and has requests with parameters, as GPUModelRunner."""
+
+    def __init__(self, kind: Any, settings: Any) -> None:
+        super().__init__(self.create(kind, settings))
+        self.requests: dict[str, Any] = {}
+        self.input_batch = types.SimpleNamespace(token_ids_cpu=self.tokens, req_ids=[])
+
+    def create(self, kind: Any, settings: Any) -> Any:
+        return kind(settings)  # vLLM has a function here
+
+    def propose_draft_token_ids(self) -> None: ...
+
+    def add(self, request: Request, cache_salt: str | None = None, **extra: Any) -> Request:
+        """The scheduler hands a request to the process of the runner."""
+        params = types.SimpleNamespace(extra_args=extra or None)
+        new = NewRequestData.from_request(types.SimpleNamespace(sampling_params=params, cache_salt=cache_salt))
+        request.name = str(id(request))
+        self.requests[request.name] = new
+        self.rows.append(request)
+        return request
+
+    def step(self) -> None:
+        self.input_batch.req_ids = [request.name for request in self.rows]
+        super().step()
+
+
+class NewRequestData:
+    """What the scheduler of vLLM sends of a new request. It leaves out the salt."""
+
+    def __init__(self, sampling_params: Any) -> None:
+        self.sampling_params = sampling_params
+
+    @classmethod
+    def from_request(cls, request: Any) -> NewRequestData:
+        return cls(request.sampling_params)
+
+
+class Settings(unittest.TestCase):
+    def setUp(self) -> None:
+        self.plugin(True)
+
+    def plugin(self, loaded: bool) -> None:
+        """Calls register() as vLLM does, with a class of vLLM that it can change or cannot."""
+        create = classmethod(lambda cls, request: cls(request.sampling_params))
+        for owner, name, value in ((reprise_decoding.vllm, "_carries_salts", False), (NewRequestData, "from_request", create)):
+            patch = unittest.mock.patch.object(owner, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        output = types.SimpleNamespace(NewRequestData=NewRequestData if loaded else object)
+        names = ["vllm", "vllm.v1", "vllm.v1.core", "vllm.v1.core.sched"]
+        modules = {**{name: types.ModuleType(name) for name in names}, "vllm.v1.core.sched.output": output}
+        with unittest.mock.patch.dict(sys.modules, modules):  # type: ignore[arg-type]
+            reprise_decoding.vllm.register()
+            reprise_decoding.vllm.register()  # vLLM may load plugins again
+        self.assertEqual(reprise_decoding.vllm._carries_salts, loaded)
+
+    def runner(self, rows: int = 8) -> ModelRunner:
+        settings = config(rows=rows)
+        settings.cache_config = types.SimpleNamespace(enable_prefix_caching=True)
+        return ModelRunner(Proposer, settings)
+
+    def test_a_switch_and_a_bound_for_one_request(self) -> None:
+        for extra, longest in (
+            ({}, 16), ({"reprise_enabled": False}, 0), ({"reprise_enabled": 0}, 0), ({"reprise_enabled": True}, 16),
+            ({"reprise_enabled": 1, "reprise_max_draft": 3}, 3), ({"reprise_max_draft": 5.0}, 5),
+            ({"reprise_max_draft": 100}, 16), ({"reprise_max_draft": 0}, 16), ({"other": 1}, 16),
+            ({"reprise_max_draft": "3", "reprise_enabled": "no"}, 16), ({"reprise_max_draft": float("nan")}, 16),
+            ({"reprise_max_draft": -1}, 16), ({"reprise_max_draft": [3]}, 16),
+        ):  # fmt: skip
+            runner = self.runner()
+            told, other = runner.add(Request(prompt(1), 150), **extra), runner.add(Request(prompt(2), 150))
+            lengths: dict[Any, int] = {told: 0, other: 0}
+            while runner.rows:
+                runner.step()
+                for request in runner.rows:
+                    lengths[request] = max(lengths[request], len(request.draft))
+            self.assertEqual(told.output, plain(prompt(1), 150))
+            self.assertEqual(other.output, plain(prompt(2), 150))
+            self.assertEqual(lengths[told], longest, extra)
+            self.assertEqual(lengths[other], 16)
+
+    SECRET = [40, 51, 42, 57, 44, 59, 46, 41, 48, 53, 50, 55]
+
+    def drafts(self, runner: ModelRunner, salt: str | None, ids: list[int], **extra: Any) -> bool:
+        """Returns whether a request is drafted the secret. Its text has no more than the beginning of the secret."""
+        request, found = runner.add(Request(ids, 1), salt, **extra), set()
+        runner.remove(request)
+        runner.input_batch.req_ids = [request.name]
+        runner.tokens[0, : len(ids)] = ids
+        for end in range(len(ids) - 2, len(ids) + 1):
+            found |= set(runner.proposer.propose([[ids[end - 1]]], np.array([end]), runner.tokens)[0])
+        return bool(found & set(self.SECRET[3:]))
+
+    def given(self, salt: str | None, rows: int = 1) -> ModelRunner:
+        """A runner after a request with the secret. The only slot is given away to the next request."""
+        runner = self.runner(rows)
+        self.drafts(runner, salt, [*range(20, 40), *self.SECRET, *self.SECRET])
+        return runner
+
+    ASK = [*range(1, 20), *SECRET[:3]]
+
+    def test_text_stays_with_its_cache_salt(self) -> None:
+        for first, second, sees in (
+            (None, None, True), ("a", "a", True), ("a", "b", False), ("a", None, False), (None, "a", False),
+        ):  # fmt: skip
+            self.assertEqual(self.drafts(self.given(first), second, self.ASK), sees, (first, second))
+
+    def test_a_client_cannot_choose_a_salt_in_extra_args(self) -> None:
+        for salt, sees in ((None, False), ("b", False), ("a", True)):
+            runner = self.given("a")
+            self.assertEqual(self.drafts(runner, salt, self.ASK, reprise_cache_salt="b" if sees else "a"), sees)
+        self.plugin(False)
+
+        class Kept(Proposer):
+            options = {**Proposer.options, "memory": reprise_decoding.Memory(), "salt": "a"}
+
+        runner = ModelRunner(Kept, config(rows=1))
+        self.drafts(runner, None, [*range(20, 40), *self.SECRET, *self.SECRET], reprise_cache_salt="b")
+        self.assertTrue(self.drafts(runner, None, self.ASK))
+
+    def test_a_text_that_begins_as_one_of_another_salt(self) -> None:
+        """Its slot would draft from the memory of the other salt."""
+        for salt, sees in (("a", True), ("b", False), (None, False)):
+            for firsts in ((50, 51), (51, 50)):  # the row still has the slot, or finds it again
+                runner = self.given("a", rows=2)
+                for first in firsts:  # a slot is given away, so the memory has the secret
+                    self.drafts(runner, "a", [first, *range(1, 20)])
+                for more in ([], [7, 8]):
+                    text = [51, *range(1, 20), *more, *self.SECRET[:3]]
+                    self.assertEqual(self.drafts(runner, salt, text), sees, (salt, firsts, more))
+
+    def test_without_salts_the_default_memory_keeps_no_text(self) -> None:
+        self.assertTrue(self.drafts(self.given(None), None, self.ASK))
+        self.plugin(False)
+        self.assertFalse(self.drafts(self.given(None), None, self.ASK))
+        self.plugin(True)
+        with unittest.mock.patch.object(ModelRunner, "propose_draft_token_ids"):
+            del ModelRunner.propose_draft_token_ids  # another release: the requests are not known
+            self.assertFalse(self.drafts(self.given(None), None, self.ASK))
+
+    def test_ends_and_options_hold_for_requests_with_a_salt(self) -> None:
+        end = plain(prompt(1), 40)[-1]
+
+        class Told(Proposer):
+            eos: Any = (end,)
+
+        runner = ModelRunner(Told, config(rows=1))
+        for salt in ("a", "b"):
+            runner.add(Request(prompt(1), 150), salt)
+            runner.run()
+        self.assertEqual(after([draft for drafts in runner.drafts for draft in drafts], end), 0)
+        self.assertLess(runner.passes, 180)
+
+    def test_the_runner_is_freed(self) -> None:
+        runner = self.runner()
+        freed = weakref.ref(runner)
+        del runner
+        self.assertIsNone(freed())
 
 
 class Snippet(unittest.TestCase):
