@@ -5,6 +5,7 @@
 Each check runs plain and with drafts, and compares the outputs. Run it with the Python of an environment that has
 transformers, torch and this package. It prints a line for each check, with the passes of both ways. The exit status is
 1 if an output differs, if drafts save no passes, or if a request that drafts cannot serve does not run as before.
+Without a model, it runs the checks of small models with random weights: caches, attention and logits processors.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from typing import Any  # noqa: E402
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from reprise_decoding import request  # noqa: E402
 from reprise_decoding.transformers import disable, enable  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, TextIteratorStreamer, pipeline  # noqa: E402
+from transformers.generation.logits_process import LogitsProcessor  # noqa: E402
 from transformers.generation.streamers import BaseStreamer  # noqa: E402
 
 transformers.logging.set_verbosity_error()
@@ -332,6 +335,88 @@ def kinds() -> list[tuple[str, str, str, Any, Callable[[], Any]]]:
     return found
 
 
+class ThinkingBudget(LogitsProcessor):  # type: ignore[misc]
+    """Forces the end of thinking after a number of tokens without it, and forbids it later. A function of the ids."""
+
+    def __init__(self, prompt: int, budget: int, end: int) -> None:
+        self.prompt, self.budget, self.end = prompt, budget, end
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        made = ids[0, self.prompt :]
+        forced = torch.full_like(scores, -float("inf"))
+        forced[:, self.end] = 0
+        if len(made) == self.budget and self.end not in made:
+            return forced
+        return torch.where(forced == 0, -float("inf"), scores) if self.end in made else scores
+
+
+class CountingBudget(LogitsProcessor):  # type: ignore[misc]
+    """The same, but it counts its calls: it keeps state, so it must see committed tokens only."""
+
+    def __init__(self, budget: int, end: int) -> None:
+        self.left, self.end = budget, end
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        self.left -= 1
+        if self.left == -1:
+            scores = torch.full_like(scores, -float("inf"))
+            scores[:, self.end] = 0
+        return scores
+
+
+def processors(model: Any) -> list[tuple[str, str, Callable[[], Any]]]:
+    """Logits processors: the name of each check, the passes that are expected with drafts, and what it runs."""
+    ids = torch.tensor([[*range(3, 40), *range(3, 30)]])
+    count = ids.shape[1]
+
+    def make(**options: Any) -> Any:
+        processors = [build() for build in options.pop("build", ())]
+        options = {"max_new_tokens": 80, "do_sample": False, **options}
+        mask = torch.ones_like(ids)
+        return model.generate(ids, attention_mask=mask, logits_processor=processors, **options)[0, count:].tolist()
+
+    text = make()
+    common = max(text, key=text.count)  # a token that the model repeats
+    end = next(token for token in range(40, 96) if token not in text)
+    budget, counting = (lambda: ThinkingBudget(count, 30, end)), (lambda: CountingBudget(30, end))
+    watermark = transformers.WatermarkingConfig(bias=3.0, seeding_scheme="lefthash")
+    chosen: list[tuple[str, str, dict[str, Any]]] = [
+        ("min_new_tokens", FEWER, {"min_new_tokens": 40, "eos_token_id": common}),
+        ("min_length", FEWER, {"min_length": count + 30, "eos_token_id": common}),
+        ("repetition_penalty", ANY, {"repetition_penalty": 1.1, "eos_token_id": end}),
+        ("no_repeat_ngram_size", FEWER, {"no_repeat_ngram_size": 12}),
+        ("encoder_no_repeat_ngram_size", FEWER, {"encoder_no_repeat_ngram_size": 1, "eos_token_id": end}),
+        ("suppress_tokens", FEWER, {"suppress_tokens": [common]}),
+        ("begin_suppress_tokens", FEWER, {"begin_suppress_tokens": [text[0]]}),
+        ("bad_words_ids", FEWER, {"bad_words_ids": [text[-3:-1], [text[3]]]}),
+        ("sequence_bias", FEWER, {"sequence_bias": {(text[0],): -9.0, tuple(text[-3:-1]): -1.0}}),
+        ("exponential_decay_length_penalty", FEWER,
+         {"exponential_decay_length_penalty": (40, 1.3), "eos_token_id": end}),
+        ("forced_eos_token_id", FEWER, {"forced_eos_token_id": end}),
+        ("a watermark", FEWER, {"watermarking_config": watermark}),
+        ("several", FEWER, {"min_new_tokens": 50, "eos_token_id": common, "repetition_penalty": 1.02,
+                                "suppress_tokens": [text[0]], "no_repeat_ngram_size": 12}),
+        ("a thinking budget", SAME, {"build": [budget]}),
+        ("a thinking budget, custom=True", FEWER, {"build": [budget]}),
+        ("a thinking budget and others, custom=True", FEWER,
+         {"build": [budget], "min_new_tokens": 50, "eos_token_id": common, "repetition_penalty": 1.02}),
+        ("a thinking budget that counts its calls", SAME, {"build": [counting]}),
+    ]  # fmt: skip
+    for name, _, options in chosen:
+        if make(**options) == text:
+            raise AssertionError(f"{name}: the processor changes nothing, so its check would prove nothing")
+    return [(f"{name}, random weights", passes, functools.partial(make, **more)) for name, passes, more in chosen]
+
+
+def small_llama() -> Any:
+    """A model with random weights that repeats itself."""
+    torch.manual_seed(7)
+    config = transformers.LlamaConfig(vocab_size=97, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+                                      num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=512,
+                                      pad_token_id=0, bos_token_id=1, eos_token_id=96)  # fmt: skip
+    return counted(AutoModelForCausalLM.from_config(config).to(torch.float64).eval())
+
+
 def refusal(model: Any, leaves: int = 1) -> str:
     """Returns what enable() says of a model that it refuses."""
     try:
@@ -398,12 +483,12 @@ def compared(check: Callable[[], Any], wanted: Any, plain: int) -> tuple[bool, i
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", help="the folder of a chat model")
+    parser.add_argument("model", nargs="?", help="the folder of a chat model")
     parser.add_argument("--tokens", type=int, default=40, help="tokens of an output (default: 40)")
     parser.add_argument("--only", default="", help="run the checks with this word in their names")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    program = Program(arguments.model, arguments.tokens)
+    program = Program(arguments.model, arguments.tokens) if arguments.model else None
     failed = 0
 
     def report(name: str, expected: str, same: bool, plain: int, drafts: int) -> None:
@@ -414,7 +499,7 @@ def main() -> int:
         print(f"{'ok    ' if held else 'FAILED'} {name:50} {saved}{'' if same else ', other output'}", flush=True)
 
     known: dict[str, tuple[Any, int]] = {}
-    for leaves in (1, 8):
+    for leaves in (1, 8) if program is not None else ():
         for name, expected, check in checks(program, leaves):
             if arguments.only not in name:
                 continue
@@ -444,7 +529,28 @@ def main() -> int:
             continue
         with enable(model, max_leaves=8):
             report(f"{name}, branches", branches, *compared(check, wanted, plain))
-    if not arguments.only:
+    model = small_llama()
+    for name, expected, check in processors(model):
+        if arguments.only not in name:
+            continue
+        wanted, plain = run(check)
+        for leaves in (1, 8):
+            with enable(model, max_leaves=leaves, custom="custom=True" in name):
+                report(name + (", branches" if leaves > 1 else ""), expected, *compared(check, wanted, plain))
+    for leaves in (1, 8):
+        for settings, longest in (({}, 16), ({"max_draft": 3}, 3), ({"enabled": False}, 0), ({"salt": "customer"}, 16)):
+            name = f"request({settings}){', branches' if leaves > 1 else ''}"
+            if arguments.only not in name:
+                continue
+            wanted, plain = run(model_output := processors(model)[0][2])
+            with enable(model, max_leaves=leaves, cost=0.0), request(**settings) as one:
+                made, passes = run(model_output)
+            counts = one.statistics
+            report(name, FEWER if longest else SAME, made == wanted, plain, passes)
+            counted_passes = passes - (leaves > 1 and longest > 0)  # one ran the prompt
+            held = counts.passes == counted_passes and counts.accepted == len(made) - counted_passes
+            confirm(f"{name}, counts", held and counts.drafted <= longest * counts.passes, str(counts))
+    if program is not None and not arguments.only:
         kind = type(program.model)
         enable(program.model)
         disable(program.model)

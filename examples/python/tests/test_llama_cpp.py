@@ -270,6 +270,81 @@ class DraftModels(unittest.TestCase):
         contextvars.copy_context().run(next, steps)
         self.assertEqual(list(steps), [])
 
+    def test_a_bound_and_the_counts_of_one_request(self) -> None:
+        for max_draft, longest in ((0, 16), (3, 3), (64, 16)):
+            llama = self.enabled()
+            model, made = llama.draft_model, []
+            llama.draft_model = lambda ids: made.append(model(ids)) or made[-1]
+            llama.complete(prompt(2), 150)
+            before = model.statistics
+            with reprise_decoding.request(max_draft=max_draft) as one:
+                self.assertEqual(llama.complete(prompt(1), 150), plain(prompt(1), 150))
+                passes = llama.passes
+            self.assertEqual(max(map(len, made[before.passes + 1 :])), longest)
+            counts = one.statistics
+            self.assertEqual(counts.passes, passes - 1)  # the first one ran the prompt
+            self.assertEqual(counts.tokens, 149)
+            self.assertEqual(counts.accepted, 149 - counts.passes)
+            self.assertGreater(counts.drafted, counts.accepted)
+            llama.complete(prompt(2), 150)
+            self.assertEqual(one.statistics, counts)
+            self.assertGreater(model.statistics.passes, before.passes + passes)
+
+    def test_text_stays_with_the_salt_of_a_request(self) -> None:
+        secret, ask = list(range(30, 58)), [1, 2, 3, 9, 30, 31, 32]
+        for first, second, sees in (
+            ("a", "a", True), ("a", "b", False), ("a", None, False), (None, "a", False), (None, None, True), (5, 5, True),
+        ):  # fmt: skip
+            llama = self.enabled()
+            with reprise_decoding.request(salt=first):
+                llama.complete([1, 2, 3, *secret, 9, *secret], 30)
+            with reprise_decoding.request(salt=second):
+                seen = set(llama.draft_model(np.array(ask, np.int32)).tolist())
+            self.assertEqual(bool(seen & set(secret[3:])), sees, (first, second))
+
+    def test_requests_with_a_salt_are_counted_and_end_where_the_model_ends(self) -> None:
+        eos = plain(prompt(1), 40)[-1]
+        llama = self.enabled(ends=(eos,))
+        model, made = llama.draft_model, []
+        llama.draft_model = lambda ids: made.append(model(ids)) or made[-1]
+        with reprise_decoding.request(salt="a") as one:
+            self.assertEqual(llama.complete(prompt(1), 150), plain(prompt(1), 150))
+        self.assertEqual(after([draft.tolist() for draft in made], eos), 0)
+        self.assertGreater(one.statistics.accepted, 50)
+        self.assertEqual(model.statistics, one.statistics)
+        model.drafter.enabled = False
+        with reprise_decoding.request(salt="a") as one:
+            llama.complete(prompt(1), 50)
+        self.assertEqual(one.statistics.drafted, 0)
+        self.assertGreater(one.statistics.passes, 40)
+
+    def test_a_salt_without_a_memory(self) -> None:
+        llama = Llama()
+        self.module.enable(llama, cost=0.01, memory=None)
+        with reprise_decoding.request(salt="a") as one:
+            self.assertEqual(llama.complete(prompt(1), 150), plain(prompt(1), 150))
+        self.assertGreater(one.statistics.accepted, 50)
+
+    def test_blocks_in_each_other_and_several_objects(self) -> None:
+        first, second = self.enabled(), self.enabled()
+        with reprise_decoding.request() as outer:
+            first.complete(prompt(1), 50)
+            with reprise_decoding.request(enabled=False) as inner:
+                first.complete(prompt(2), 50)
+                second.complete(prompt(2), 50)
+            second.complete(prompt(1), 50)
+        self.assertEqual((inner.statistics.drafted, inner.statistics.passes), (0, 98))
+        self.assertEqual(outer.statistics.tokens, 97)  # the last pass before the inner block is not known
+        self.assertGreater(outer.statistics.accepted, 20)
+
+    def test_an_exception_in_a_request(self) -> None:
+        llama = self.enabled()
+        with self.assertRaises(KeyError), reprise_decoding.request(salt="a") as one:
+            llama.complete(prompt(1), 50)
+            raise KeyError
+        self.assertEqual(one.statistics.tokens, 49)
+        self.assertEqual(llama.complete(prompt(1), 50), plain(prompt(1), 50))
+
 
 if __name__ == "__main__":
     unittest.main()

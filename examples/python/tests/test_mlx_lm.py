@@ -182,6 +182,38 @@ class Steps(unittest.TestCase):
         steps = self.module.generate_step(other, model, max_tokens=60, session=self.session)
         self.assertEqual([token for token, _ in steps], plain(other, 60))
 
+    def test_the_settings_and_the_counts_of_one_request(self) -> None:
+        memory = reprise_decoding.Memory()
+        for settings, longest in (({}, 16), ({"max_draft": 3}, 3), ({"enabled": False}, 0), ({"salt": "a"}, 16)):
+            for options in ({"memory": memory}, {"session": self.session}):
+                with reprise_decoding.request(**settings) as one:
+                    steps = self.module.generate_step(prompt(1), model, max_tokens=150, **options)
+                    if "salt" in settings and "session" in options:
+                        with self.assertRaisesRegex(reprise_decoding.ArgumentError, "^session: has a memory and a salt"):
+                            next(steps)
+                        continue
+                    self.assertEqual([token for token, _ in steps], plain(prompt(1), 150))
+                counts = one.statistics
+                self.assertEqual(counts.tokens, 150)
+                self.assertLessEqual(counts.drafted, longest * counts.passes)
+                self.assertEqual(counts.accepted > 50, longest > 0)
+                self.assertEqual(counts.passes, 150 - counts.accepted)
+
+    def test_text_stays_with_the_salt_of_a_request(self) -> None:
+        secret, ask = list(range(30, 58)), [1, 2, 3, 9, 30, 31, 32]
+        for first, second, sees in (("a", "a", True), ("a", "b", False), ("a", None, False), (None, None, True)):
+            memory, drafted = reprise_decoding.Memory(), []
+
+            def see(ids: Any, cache: Any, drafted: Any = drafted) -> Any:
+                drafted += ids[0].tolist()
+                return model(ids, cache)
+
+            with reprise_decoding.request(salt=first):
+                list(self.module.generate_step([1, 2, 3, *secret, 9, *secret], model, max_tokens=2, memory=memory))
+            with reprise_decoding.request(salt=second):
+                next(self.module.generate_step(ask, see, memory=memory))
+            self.assertEqual(bool(set(drafted) & set(secret[3:])), sees, (first, second))
+
 
 if __name__ == "__main__":
     unittest.main()

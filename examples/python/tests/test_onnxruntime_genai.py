@@ -128,6 +128,30 @@ class Loops(unittest.TestCase):
         self.assertGreaterEqual(len(made), 30)
         self.assertTrue(all(made))
 
+    def test_the_settings_and_the_counts_of_one_request(self) -> None:
+        memory, session = reprise_decoding.Memory(), reprise_decoding.Session(cost=CHEAP)
+        for settings, longest in (({}, 16), ({"max_draft": 3}, 3), ({"enabled": False}, 0), ({"salt": "a"}, 16)):
+            for options in ({"memory": memory}, {"session": session}):
+                with reprise_decoding.request(**settings) as one:  # type: ignore[arg-type]
+                    steps = adapter.generate(Generator(300), prompt(1), max_tokens=150, **options)  # type: ignore[arg-type]
+                    if "salt" in settings and "session" in options:
+                        with self.assertRaisesRegex(reprise_decoding.ArgumentError, "^session: has a memory and a salt"):
+                            next(steps)
+                        continue
+                    self.assertEqual(list(steps), plain(prompt(1), 150))
+                counts = one.statistics
+                self.assertEqual(counts.tokens, 150)
+                self.assertLessEqual(counts.drafted, longest * counts.passes)
+                self.assertEqual(counts.accepted > 50, longest > 0)
+                self.assertEqual(counts.passes, 150 - counts.accepted)
+
+    def test_a_generation_that_fails_before_its_first_pass_counts_nothing(self) -> None:
+        session = reprise_decoding.Session(cost=CHEAP)
+        list(adapter.generate(Generator(300), prompt(1), max_tokens=50, session=session))
+        with reprise_decoding.request() as one, self.assertRaises(AssertionError):
+            list(adapter.generate(Generator(1), prompt(1), max_tokens=50, session=session))
+        self.assertEqual(one.statistics.tokens, 0)
+
     def test_a_draft_for_a_request_of_the_engine(self) -> None:
         class Engine:
             def max_draft_tokens_per_proposal(self) -> int:

@@ -565,6 +565,59 @@ class Enabled(Case):
         self.assertEqual(again.save_costs("mine"), saved)
 
 
+class Requests(Case):
+    def test_a_bound_and_the_counts_of_one_request(self) -> None:
+        for drafts in self.both(most=16):
+            for max_draft in (0, 3, 64):
+                before = drafts.statistics.passes
+                with reprise_decoding.request(max_draft=max_draft) as one:
+                    self.assertEqual(self.model.generate(prompt(1), 150), plain(prompt(1), 150))
+                    passes = self.model.passes - (drafts._max_leaves > 1)  # one of the prompt
+                counts = one.statistics
+                self.assertEqual((counts.tokens, counts.passes), (150, passes))
+                self.assertEqual(counts.accepted, 150 - passes)
+                self.assertLessEqual(counts.drafted, (min(max_draft, 16) or 16) * passes)
+                self.model.generate(prompt(1), 30)
+                self.assertEqual(one.statistics, counts)
+                self.assertGreater(drafts.statistics.passes, before + passes)
+                self.assertGreater(counts.accepted, 50)
+
+    def test_the_switch_for_one_request(self) -> None:
+        for drafts in self.both():
+            with reprise_decoding.request(enabled=False) as one:
+                self.assertEqual(self.model.generate(prompt(1), 30), plain(prompt(1), 30))
+                self.assertEqual(self.model.passes, 30)
+                self.model.generate([prompt(1), prompt(1)], 10)
+            counts = one.statistics
+            self.assertEqual((counts.tokens, counts.passes, counts.drafted), (40, 40, 0))
+            self.assertEqual(drafts.statistics.fields, {"plain_turned_off": 1, "plain_several_sequences": 1})
+            self.model.generate(prompt(1), 60)
+            self.assertLess(self.model.passes, 60)
+
+    def test_text_stays_with_the_salt_of_a_request(self) -> None:
+        for leaves in (1, 8):
+            for first, second, sees in (
+                ("a", "a", True), ("a", "b", False), ("a", None, False), (None, "a", False), (None, None, True),
+            ):  # fmt: skip
+                memory = reprise_decoding.Memory()
+                with self.enable(memory=memory, max_leaves=leaves) as drafts:
+                    with reprise_decoding.request(salt=first):
+                        self.model.generate(prompt(1), 150)
+                    with reprise_decoding.request(salt=second) as one:
+                        # A text of the toy model after 19 tokens: it has nothing to copy in itself.
+                        self.assertEqual(self.model.generate(prompt(1)[:19], 10), plain(prompt(1)[:19], 10))
+                    self.assertEqual(one.statistics.accepted > 4, sees, (leaves, first, second))
+                    self.assertEqual(len(drafts._free), 1)
+
+    def test_an_exception_in_a_request_with_a_salt(self) -> None:
+        for drafts in self.both(memory=reprise_decoding.Memory()):
+            with self.assertRaises(ConnectionError), reprise_decoding.request(salt="a") as one:
+                self.model.generate(prompt(1), 90, streamer=Streamer(fail=ConnectionError))
+            self.assertEqual(drafts.statistics.tokens, one.statistics.tokens)
+            with reprise_decoding.request(salt="a"):
+                self.assertEqual(self.model.generate(prompt(1), 90), plain(prompt(1), 90))
+
+
 class NotServed(Case):
     """Requests that are decoded without drafts, or by the engine's own way."""
 
