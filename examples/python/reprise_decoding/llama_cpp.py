@@ -82,7 +82,8 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
         used = self.drafter
         if request is not OTHER:
             if request.salt is not None and self._options["memory"] is not None:
-                used = Drafter(**{**self._options, "salt": request.salt})
+                options: Options = {**self._options, "salt": request.salt}
+                used = Drafter(**options)
                 used.stop_at(self._eos)
             used.forget()
             request.at_end(functools.partial(self._end, request))

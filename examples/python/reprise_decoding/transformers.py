@@ -37,7 +37,11 @@ _TEXT = {
     *("past_key_values", "use_cache", "logits_to_keep", "tokenizer", "output_attentions", "output_hidden_states"),
 }
 # Processors of transformers that keep state from call to call, so that they may see committed tokens only.
-_STATEFUL = {"UnbatchedClassifierFreeGuidanceLogitsProcessor", "SynthIDTextWatermarkLogitsProcessor"}
+_STATEFUL = {
+    "UnbatchedClassifierFreeGuidanceLogitsProcessor",
+    "SynthIDTextWatermarkLogitsProcessor",
+    "DiaEOSDelayPatternLogitsProcessor",
+}
 
 
 def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = False, **options: Unpack[Options]) -> Drafts:

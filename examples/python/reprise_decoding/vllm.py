@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import types
 import warnings
 import weakref
 from ctypes import c_int32
@@ -31,9 +32,10 @@ _DRAFTS = [c_int32 * count for count in range(LONGEST + 1)]
 class Proposer:
     """Drafts for all rows of a batch. vLLM creates it; make a subclass to change the class members.
 
-    A row can belong to another request in the next pass. So each slot of the drafter follows a text: a row has the slot whose tokens its text begins with. Rows may take turns: a slot keeps its text
-    while no row has it, until all slots are in use and it is the least recently used one. Then a row with a new text
-    gets it, where nothing of the text before is left. A row with ids that are no tokens, such as -1, drafts nothing.
+    A row can belong to another request in the next pass. So each slot of the drafter follows a text: a row has the slot
+    whose tokens its text begins with. Rows may take turns: a slot keeps its text while no row has it, until all slots
+    are in use and it is the least recently used one. Then a row with a new text gets it, where nothing of the text
+    before is left. A row with ids that are no tokens, such as -1, drafts nothing.
 
     Two entries of SamplingParams.extra_args (`vllm_xargs` of a server) are settings of a request:
     `reprise_enabled`: False (or 0) turns drafts off. `reprise_max_draft`: upper bound on drafted tokens of a pass. An
@@ -59,8 +61,8 @@ class Proposer:
         self._runner = _runner()
         keeps_text = bool(caching) and _carries_salts and self._runner is not None
         options: Options = {"max_draft": self.most, "memory": Memory(text=keeps_text), **self.options}
-        kept = ("memory", "max_bytes", "key")
-        self._assigned: dict[str, Any] = {name: options[name] for name in kept if name in options}  # type: ignore[literal-required]
+        kept = ("memory", "max_bytes", "key")  # options of assign()
+        self._assigned: dict[str, Any] = {name: value for name, value in options.items() if name in kept}
         self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **options)
         eos = _eos(vllm_config.model_config, self.drafter._below) if self.eos is None else self.eos
         for slot in range(self.drafter.slots):
@@ -155,7 +157,7 @@ class Proposer:
 
     def _settings(self, ids: Any, rows: int) -> list[tuple[int, int | str]]:
         """Returns the bound on drafted tokens and the salt of each row."""
-        runner = self._runner() if self._runner is not None else None
+        runner: Any = self._runner() if self._runner is not None else None
         batch = getattr(runner, "input_batch", None)
         if batch is None or batch.token_ids_cpu is not ids:
             return [self._usual] * rows
@@ -291,7 +293,7 @@ def register() -> None:
 
 def _runner() -> weakref.ref[Any] | None:
     """Returns the object of vLLM that is creating the proposer, and has the requests. vLLM passes it to no proposer."""
-    frame = sys._getframe(2)
+    frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         owner = frame.f_locals.get("self")
         if hasattr(owner, "propose_draft_token_ids"):

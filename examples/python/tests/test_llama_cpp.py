@@ -293,7 +293,8 @@ class DraftModels(unittest.TestCase):
     def test_text_stays_with_the_salt_of_a_request(self) -> None:
         secret, ask = list(range(30, 58)), [1, 2, 3, 9, 30, 31, 32]
         for first, second, sees in (
-            ("a", "a", True), ("a", "b", False), ("a", None, False), (None, "a", False), (None, None, True), (5, 5, True),
+            ("a", "a", True), ("a", "b", False), ("a", None, False),
+            (None, "a", False), (None, None, True), (5, 5, True),
         ):  # fmt: skip
             llama = self.enabled()
             with reprise_decoding.request(salt=first):

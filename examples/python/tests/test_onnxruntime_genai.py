@@ -131,11 +131,12 @@ class Loops(unittest.TestCase):
     def test_the_settings_and_the_counts_of_one_request(self) -> None:
         memory, session = reprise_decoding.Memory(), reprise_decoding.Session(cost=CHEAP)
         for settings, longest in (({}, 16), ({"max_draft": 3}, 3), ({"enabled": False}, 0), ({"salt": "a"}, 16)):
+            options: Any
             for options in ({"memory": memory}, {"session": session}):
                 with reprise_decoding.request(**settings) as one:  # type: ignore[arg-type]
-                    steps = adapter.generate(Generator(300), prompt(1), max_tokens=150, **options)  # type: ignore[arg-type]
+                    steps = adapter.generate(Generator(300), prompt(1), max_tokens=150, **options)
                     if "salt" in settings and "session" in options:
-                        with self.assertRaisesRegex(reprise_decoding.ArgumentError, "^session: has a memory and a salt"):
+                        with self.assertRaisesRegex(reprise_decoding.ArgumentError, "^session: has a memory"):
                             next(steps)
                         continue
                     self.assertEqual(list(steps), plain(prompt(1), 150))

@@ -27,7 +27,8 @@ class Requests(unittest.TestCase):
             (ValueError, "salt", {"salt": -1}),
             (TypeError, "salt", {"salt": b"customer"}),
         ):
-            with self.assertRaisesRegex(error, f"^{name}: "), reprise_decoding.request(**wrong):  # type: ignore[arg-type]
+            refused: Any = self.assertRaisesRegex(error, f"^{name}: ")
+            with refused, reprise_decoding.request(**wrong):  # type: ignore[arg-type]
                 self.fail("the block has begun")
             self.assertIs(current(), OTHER)
 

@@ -517,7 +517,8 @@ class Settings(unittest.TestCase):
     def plugin(self, loaded: bool) -> None:
         """Calls register() as vLLM does, with a class of vLLM that it can change or cannot."""
         create = classmethod(lambda cls, request: cls(request.sampling_params))
-        for owner, name, value in ((reprise_decoding.vllm, "_carries_salts", False), (NewRequestData, "from_request", create)):
+        module: Any = reprise_decoding.vllm
+        for owner, name, value in ((module, "_carries_salts", False), (NewRequestData, "from_request", create)):
             patch = unittest.mock.patch.object(owner, name, value)
             patch.start()
             self.addCleanup(patch.stop)
