@@ -237,7 +237,7 @@ std::vector<Option> result_rows(Options& o) {
            "that is kept from session to session is also kept from file to file",
            flag(o.stream)},
           {"--shuffle", "SEED",
-           "replay the sessions of a trace, or of the stream, in a random order with this\n"
+           "replay the sessions of a trace or of the stream in a random order of this\n"
            "seed; with --stream and --by-category: texts of several kinds, mixed",
            whole(o.shuffle, 1, 1'000'000, "a number of seed,")},
           {"--by-category", "", "also one result for each category of a trace", flag(o.by_category)},

@@ -159,6 +159,12 @@ reprise_status reprise_follower_forget(reprise_follower* follower) {
   return REPRISE_OK;
 }
 
+reprise_status reprise_follower_predict(reprise_follower* follower, const reprise_token* tokens, size_t count) {
+  if (follower == nullptr) return REPRISE_INVALID_ARGUMENT;
+  const auto given = c::array_of(tokens, count);
+  return follower->last.status(given ? follower->follower.predict(*given) : given.error());
+}
+
 reprise_status reprise_follower_statistics(reprise_follower* follower, char* buffer, size_t room, size_t* needed) {
   return measured(follower, needed,
                   [&] { return c::write_statistics(follower->follower.statistics(), buffer, room, *needed); });
@@ -231,6 +237,12 @@ reprise_status reprise_batch_forget(reprise_batch* batch, size_t slot) {
   return batch->last.status(known);
 }
 
+reprise_status reprise_batch_predict(reprise_batch* batch, size_t slot, const reprise_token* tokens, size_t count) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  const auto given = c::array_of(tokens, count);
+  return batch->last.status(given ? batch->follower.predict(slot, *given) : given.error());
+}
+
 reprise_status reprise_batch_assign(reprise_batch* batch, size_t slot, const reprise_options* options) {
   if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
   return batch->last.status(c::assign(*batch, slot, options));
@@ -274,6 +286,12 @@ reprise_status reprise_session_keep(reprise_session* session) {
   if (session == nullptr) return REPRISE_INVALID_ARGUMENT;
   c::keep(*session);
   return REPRISE_OK;
+}
+
+reprise_status reprise_session_predict(reprise_session* session, const reprise_token* tokens, size_t count) {
+  if (session == nullptr) return REPRISE_INVALID_ARGUMENT;
+  const auto given = c::array_of(tokens, count);
+  return session->last.status(given ? session->session.strategy().predict(*given) : given.error());
 }
 
 reprise_status reprise_session_fork(reprise_session* session, reprise_session** fork) {

@@ -215,6 +215,11 @@ REPRISE_API reprise_status reprise_follower_verified(reprise_follower* follower,
 REPRISE_API reprise_status reprise_follower_stop_at(reprise_follower* follower, const reprise_token* eos, size_t count);
 /* The next draft begins a new sequence. Call it when a request has ended: the memory has its sequence then. */
 REPRISE_API reprise_status reprise_follower_forget(reprise_follower* follower);
+/* Like reprise_follower_forget(), with a text that the next output may repeat: a predicted output, such as the old
+ * version of a file that is being rewritten. It is copied, and the next sequence alone drafts from it. Several calls
+ * add several texts. */
+REPRISE_API reprise_status reprise_follower_predict(reprise_follower* follower, const reprise_token* tokens,
+                                                    size_t count);
 /* Writes the counts of all sequences as a JSON object, with a final 0. `*needed`: bytes, the final 0 included. */
 REPRISE_API reprise_status reprise_follower_statistics(reprise_follower* follower, char* buffer, size_t room,
                                                        size_t* needed);
@@ -266,6 +271,9 @@ REPRISE_API reprise_status reprise_batch_report_top_k(reprise_batch* batch, size
 /* The next ids of a slot begin a new sequence. Call it when a request has ended: the memory has its sequence then. The
  * memory gets it also if the slot has other ids, is assigned, or is in none of 64 calls. */
 REPRISE_API reprise_status reprise_batch_forget(reprise_batch* batch, size_t slot);
+/* Like reprise_follower_predict(), for one slot. Call it after reprise_batch_assign(). */
+REPRISE_API reprise_status reprise_batch_predict(reprise_batch* batch, size_t slot, const reprise_token* tokens,
+                                                 size_t count);
 /* The next ids of a slot begin a new sequence that drafts with the `memory`, `salt`, `key` and `max_bytes` of these
  * options, such as those of the request's tenant. The other members have no effect: costs belong to the batch. A
  * request that goes on in another slot needs a call there, too. Afterwards, the slot does not use its earlier memory.
@@ -369,6 +377,9 @@ REPRISE_API reprise_status reprise_session_fork(reprise_session* session, repris
 REPRISE_API reprise_status reprise_session_keep(reprise_session* session);
 REPRISE_API void reprise_session_destroy(reprise_session* session);
 
+/* Gives the next reprise_session_begin() a text that the output may repeat: a predicted output, such as the old version
+ * of a file that is being rewritten. It is copied. Several calls add several texts. */
+REPRISE_API reprise_status reprise_session_predict(reprise_session* session, const reprise_token* tokens, size_t count);
 /* Starts a sequence. `cached`: how many leading tokens are in the engine's cache; REPRISE_UNLIMITED: all except the
  * last. The other tokens are pending: the first pass runs them. `capabilities` may be null. */
 REPRISE_API reprise_status reprise_session_begin(reprise_session* session, const reprise_token* tokens, size_t count,

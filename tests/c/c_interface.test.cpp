@@ -205,6 +205,8 @@ TEST_F(CInterfaceErrors, OfSlotsChangeNothing) {
   EXPECT_EQ(reprise_batch_report_top_k(batch, 0, 0, nullptr, 4), REPRISE_INVALID_ARGUMENT);
   EXPECT_EQ(reprise_batch_forget(batch, 2), REPRISE_INVALID_ARGUMENT);
   EXPECT_EQ(reprise_batch_assign(batch, 2, nullptr), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_predict(batch, 2, text.data(), 4), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_predict(batch, 0, nullptr, 4), REPRISE_INVALID_ARGUMENT);
   std::size_t needed = 7;
   EXPECT_EQ(reprise_batch_statistics(batch, 2, nullptr, 0, &needed), REPRISE_INVALID_ARGUMENT);
   EXPECT_EQ(needed, 0U);
@@ -287,6 +289,36 @@ TEST_F(CInterfaceErrors, AWrongNumberOfKnownTokensChangesNothing) {
   EXPECT_NE(counts.find("\"accepted\": 1,"), std::string::npos) << "the refused calls have not voided the draft";
   ASSERT_EQ(reprise_follower_forget(follower), REPRISE_OK);
   refused(ids.size() + 1, 7);
+}
+
+TEST_F(CInterfaceErrors, APredictedOutputIsDraftedInTheNextSequence) {
+  const Tokens predicted = {100, 101, 102, 103, 104};
+  const Tokens prompt = {1, 2, 3};
+  const Tokens wanted = {100, 101};
+  ASSERT_EQ(reprise_follower_predict(follower, predicted.data(), predicted.size()), REPRISE_OK);
+  const reprise_token* draft = nullptr;
+  std::size_t size = 0;
+  const auto begun = [&] {
+    EXPECT_EQ(reprise_follower_draft(follower, prompt.data(), prompt.size(), 2, 0, 0, &draft, &size), REPRISE_OK);
+    return Tokens(draft, draft + size);
+  };
+  EXPECT_EQ(begun(), wanted);
+  ASSERT_EQ(reprise_follower_forget(follower), REPRISE_OK);
+  EXPECT_NE(begun(), wanted) << "of one sequence alone";
+  ASSERT_EQ(reprise_follower_predict(follower, predicted.data(), predicted.size()), REPRISE_OK);
+  EXPECT_EQ(begun(), wanted) << "a new sequence with the same ids";
+
+  ASSERT_EQ(reprise_batch_predict(batch, 1, predicted.data(), predicted.size()), REPRISE_OK);
+  std::array<reprise_slot, 2> slots = {
+      {{0, prompt.data(), 3, 2, 0, nullptr, 0, 0}, {1, prompt.data(), 3, 2, 0, nullptr, 0, 0}}};
+  ASSERT_EQ(reprise_batch_draft(batch, slots.data(), slots.size(), 0), REPRISE_OK);
+  EXPECT_EQ(Tokens(slots[1].draft, slots[1].draft + slots[1].drafted), wanted);
+  EXPECT_NE(Tokens(slots[0].draft, slots[0].draft + slots[0].drafted), wanted);
+
+  ASSERT_EQ(reprise_session_predict(session, predicted.data(), predicted.size()), REPRISE_OK);
+  ASSERT_EQ(reprise_session_begin(session, prompt.data(), prompt.size(), REPRISE_UNLIMITED, nullptr), REPRISE_OK);
+  ASSERT_EQ(reprise_session_plan(session, nullptr, 2, &pass), REPRISE_OK);
+  EXPECT_EQ(Tokens(pass.batch + pass.pending, pass.batch + pass.rows), wanted);
 }
 
 TEST_F(CInterfaceErrors, PlaceholdersOutsideTheVocabularyAreNotDrafted) {
@@ -395,6 +427,9 @@ TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
       reprise_memory_save(nullptr, 0, 1, nullptr, 0, &needed),
       reprise_memory_load(nullptr, 0, 1, nullptr, 0),
       reprise_session_keep(nullptr),
+      reprise_session_predict(nullptr, text.data(), 4),
+      reprise_follower_predict(nullptr, text.data(), 4),
+      reprise_batch_predict(nullptr, 0, text.data(), 4),
       reprise_follower_draft(nullptr, text.data(), 4, 9, 0, 0, &draft, &drafted),
       reprise_follower_draft_after(nullptr, text.data(), 4, 0, 9, 0, 0, &draft, &drafted),
       reprise_follower_forget(nullptr),

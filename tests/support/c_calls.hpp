@@ -157,6 +157,11 @@ class CCallsRun {
         return;
       case 1:
         if (!one_in(3)) return;
+        if (one_in(2)) {
+          const Tokens text = tokens(60);
+          return expect("follower_predict", reprise_follower_predict(pair.handle, text.data(), text.size()),
+                        status_of(pair.cpp.predict(text)), error);
+        }
         pair.forget();
         return expect("follower_forget", reprise_follower_forget(pair.handle), REPRISE_OK, error);
       case 2:
@@ -253,6 +258,11 @@ class CCallsRun {
         if (one_in(4)) batch_.emplace(options(), slots_.size());
         return;
       case 1:
+        if (one_in(2)) {
+          const Tokens text = tokens(60);
+          return expect("batch_predict", reprise_batch_predict(pair.handle, slot, text.data(), text.size()),
+                        status_of(pair.cpp.predict(slot, text)), error);
+        }
         pair.forget(slot);
         return expect("batch_forget", reprise_batch_forget(pair.handle, slot), known, error);
       case 2:
@@ -400,6 +410,11 @@ class CCallsRun {
       case 15:
         return call_badly(pair);
       case 16:
+        if (one_in(2)) {
+          const Tokens text = tokens(60);
+          return expect("session_predict", reprise_session_predict(pair.handle, text.data(), text.size()),
+                        status_of(pair.cpp.strategy().predict(text)), error);
+        }
         pair.keep();
         return compare("session_keep", pair, reprise_session_keep(pair.handle), REPRISE_OK);
       default:

@@ -191,6 +191,12 @@ class BatchFollower {
   void forget(std::size_t slot) noexcept {
     if (slot < size_) slots_[slot].sequence.forget();
   }
+  /// Forgets the request of a slot, and gives the next one there a predicted output; see NgramDrafter::predict().
+  /// Errors: out_of_memory; invalid_argument for a slot that does not exist.
+  Result<void> predict(std::size_t slot, TokenSpan text) noexcept {
+    if (slot >= size_) return no_slot(slot);
+    return slots_[slot].sequence.predict(text);
+  }
   /// Forgets the request of a slot, and drafts for the next ones there with this strategy. So a request can have the
   /// stores, the tables and the calibration of its tenant. The slot's last pass counts as lost, as after forget(); its
   /// statistics go on. A request that goes on in another slot needs a call there, too. The memory of the old strategy

@@ -171,6 +171,9 @@ class Follower {
   /// Forgets the sequence, so that the next draft() begins a new one. For an engine that knows when a request has
   /// ended. The memory stays allocated.
   void forget() noexcept { sequence_.forget(); }
+  /// Forgets the sequence, and gives the next one a predicted output; see NgramDrafter::predict(). Errors:
+  /// out_of_memory.
+  Result<void> predict(TokenSpan text) noexcept { return sequence_.predict(text); }
   /// Forgets the sequence, and drafts for the next one with this strategy. So a request can have the stores, the tables
   /// and the calibration of its tenant. Loss budget, learned costs and statistics go on.
   template <DraftStrategy Strategy>

@@ -77,6 +77,11 @@ class FollowedSequence {
     session_.keep();
     known_ = false;
   }
+  /// Ends the sequence. `text`: see NgramDrafter::predict().
+  Result<void> predict(TokenSpan text) noexcept {
+    forget();
+    return session_.strategy().predict(text);
+  }
   /// True if follow() with these ids would begin another sequence, so that the known one has ended.
   [[nodiscard]] bool ends_with(TokenSpan ids, bool continued,
                                std::optional<std::uint64_t> conversation) const noexcept {
