@@ -139,6 +139,7 @@ reprise_add_layer_tests(
   batch_cost
   batch_follower_after
   batch_follower_busy
+  batch_follower_groups
   batch_follower_turns
   batch_follower_threads
   batched_loop

@@ -127,7 +127,7 @@ TEST(Memory, HasEachTokenOnceHoweverOftenASequenceIsHandedOver) {
         ASSERT_TRUE(session.append(more, Origin::output));
       }
       text.insert(text.end(), more.begin(), more.end());
-      for (std::size_t i = random.below(3); i-- > 0;) session.keep();
+      for (std::size_t i = random.below(3); i-- > 0;) random.chance(50) ? session.keep_running() : session.keep();
     }
     ASSERT_TRUE(session.begin(Tokens{1}));
     once.add(text);
@@ -135,6 +135,19 @@ TEST(Memory, HasEachTokenOnceHoweverOftenASequenceIsHandedOver) {
     for (std::size_t i = 0; i < kept.lines(); ++i)
       EXPECT_EQ(kept.words(NextTokens::Part::counts, i), once.words(NextTokens::Part::counts, i));
   }
+}
+
+TEST(Memory, HasTheTextOfARunningSequenceButWhatItLearnedOnlyAtItsEnd) {
+  Memory memory = make();
+  const Tokens text = text_from(100, 80);
+  Decoder session = decoder(memory);
+  decode(session, part(text, 0, 40), part(text, 40, 40));
+  const CalibrationState before = memory.options().memory->calibration();
+  session.keep_running();
+  EXPECT_TRUE(drafts_after(memory.options(), part(text, 50, 8), text[58]));
+  EXPECT_EQ(memory.options().memory->calibration(), before);
+  session.keep();
+  EXPECT_NE(memory.options().memory->calibration(), before) << "no new text, but an end";
 }
 
 TEST(Memory, DoesNotStoreARepeatedPromptAgain) {

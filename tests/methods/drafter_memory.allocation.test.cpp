@@ -34,11 +34,13 @@ const Tokens text = testing::make_stream(testing::Stream::trace_like, 600, 3, 8)
 
 TokenSpan first(std::size_t size) { return TokenSpan(text).first(size); }
 
-NgramDrafter<> predicted() {
-  NgramDrafter<> drafter;
-  EXPECT_TRUE(drafter.predict(TokenSpan(text).subspan(300)));
-  return drafter;
-}
+/// A prediction is for one sequence: this drafter has one for each.
+struct Predicting : NgramDrafter<> {
+  void begin(TokenSpan context) {
+    static_cast<void>(predict(TokenSpan(text).subspan(300)));
+    NgramDrafter<>::begin(context);
+  }
+};
 ModelDrafter<ToyModel> model(const ModelOptions& options) {
   return ModelDrafter<ToyModel>::make(ToyModel(), options).value();
 }
@@ -64,14 +66,14 @@ template <class Visit>
 void for_each_drafter(Visit visit) {
   visit("n-gram", NgramDrafter<>());
   visit("prompt lookup", PromptLookupDrafter<>());
-  visit("predicted output", predicted());
+  visit("predicted output", Predicting());
   visit("model, chain", model({}));
   visit("model, sampled", model({.kind = DraftKind::sampled, .min_path_probability = anything}));
   visit("REST", rest(false));
   visit("REST, cut", rest(true));
   visit("token table behind a gate", RepetitionGate(table_drafter()));
-  visit("union", UnionDrafter(NgramDrafter<>(), predicted(), PromptLookupDrafter<>()));
-  visit("best of", BestOf(NgramDrafter<>(), predicted()));
+  visit("union", UnionDrafter(NgramDrafter<>(), Predicting(), PromptLookupDrafter<>()));
+  visit("best of", BestOf(NgramDrafter<>(), Predicting()));
   visit("first match", FirstMatch(PromptLookupDrafter<>(), NgramDrafter<>()));
 }
 

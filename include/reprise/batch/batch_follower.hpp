@@ -63,6 +63,9 @@ struct FollowedSlot {
 /// change only how many tokens it drafts, and calibration learns from these drafts. Give the strategy a store if slots
 /// should share text, and assign() a strategy to each request if they belong to several tenants.
 ///
+/// Groups: slots whose requests began with the same prompt, such as rollouts, hand over their text while they run,
+/// every 16 tokens, if the strategy has a Memory. So answers to one prompt draft from each other (docs/rollouts.md).
+///
 /// Cost of a call: for each slot, one comparison of all tokens in `ids`, and the costs of its session and of the
 /// planner. Memory: with NgramDrafter, at most 42 KB for each slot, 80 bytes for each token of its longest request so
 /// far, and 68 KB for the planner. NgramOptions::prior takes 10 KB once, or for each slot that is assigned another one.
@@ -122,7 +125,10 @@ class BatchFollower {
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots, std::optional<Duration> now,
                                            ForEach&& for_each) REPRISE_LIFETIMEBOUND {
     if (auto checked = check(slots); !checked) return checked.error();
-    if constexpr (detail::RememberingStrategy<S>) keep_ended(slots);
+    if constexpr (detail::RememberingStrategy<S>) {
+      keep_ended(slots);
+      keep_groups(slots);
+    }
     for_each(slots.size(), [&](std::size_t i) { follow(slots[i]); });
     const bool alone = settle(slots);
     learn(now, alone);
@@ -244,6 +250,8 @@ class BatchFollower {
   using Followed = detail::FollowedSequence<Session<S>>;
   /// A slot that is in none of so many calls has no request any more, or waits for long.
   static constexpr std::size_t absent_calls = 64;
+  /// Text of a group is handed over in parts of this size: each part also stores HistoryStore::lead tokens again.
+  static constexpr std::size_t group_tokens = 16;
   struct Slot {
     Followed sequence;
     Limits limits;
@@ -287,6 +295,20 @@ class BatchFollower {
       Followed& sequence = slots_[one.slot].sequence;
       if (sequence.session().strategy().unkept() != 0 && sequence.ends_with(one.ids, one.after != 0, one.conversation))
         sequence.session().keep();
+    }
+  }
+  /// Hands over the new text of slots that answer the same prompt and have the same memory, so that they draft from
+  /// each other. Requests with other memories must not change what a slot drafts.
+  void keep_groups(std::span<const FollowedSlot> slots) noexcept {
+    for (const FollowedSlot& one : slots) {
+      Followed& sequence = slots_[one.slot].sequence;
+      if (sequence.session().strategy().unkept() < group_tokens) continue;
+      const bool grouped = std::any_of(slots.begin(), slots.end(), [&](const FollowedSlot& other) {
+        const Followed& its = slots_[other.slot].sequence;
+        return other.slot != one.slot && sequence.began_as(its) &&
+               sequence.session().strategy().shares_memory(its.session().strategy());
+      });
+      if (grouped) sequence.session().keep_running();
     }
   }
   /// Lets a slot read its ids.

@@ -124,15 +124,20 @@ concept MeasurableStrategy = DraftStrategy<S> && requires(const S& s) {
 
 namespace detail {
 
-/// A strategy that leaves its sequences to later ones. keep() hands over the sequence, without what was
-/// handed over before; begin() does so too. unkept() returns the number of tokens that keep() would hand over. See
+/// A strategy that leaves its sequences to later ones. keep() hands over the sequence, without what was handed over
+/// before; begin() does so too. keep_running() hands over text of a sequence that goes on. unkept() returns the number
+/// of tokens that keep() would hand over. shares_memory() is true for strategies with the same memory. See
 /// Session::keep().
 template <class S>
 concept RememberingStrategy = DraftStrategy<S> && requires(S& s, const S& c) {
   { s.keep() }
   noexcept;
+  { s.keep_running() }
+  noexcept;
   { c.unkept() }
   noexcept->std::convertible_to<std::size_t>;
+  { c.shares_memory(c) }
+  noexcept->std::same_as<bool>;
 };
 
 }  // namespace detail

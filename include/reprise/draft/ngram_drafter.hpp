@@ -149,9 +149,21 @@ class NgramDrafter {
     options_.memory->keep({text, kept_, &origins_, shown_.rows(), &calibration_.state()});
     kept_ = text.size();
   }
+  /// Hands over the text of a sequence that goes on, without its last token: keep() then hands over the rest, and what
+  /// was learned. The drafter finds this text in the store too, so it counts twice.
+  void keep_running() noexcept {
+    if (unkept() < 2) return;
+    const TokenSpan text = context_.context();
+    options_.memory->keep({.text = text.first(text.size() - 1), .kept = kept_, .origins = &origins_});
+    kept_ = text.size() - 1;
+  }
   /// Returns the number of tokens that keep() would hand over.
   [[nodiscard]] std::size_t unkept() const noexcept {
     return options_.memory.empty() ? 0 : context_.context().size() - std::min(kept_, context_.context().size());
+  }
+
+  [[nodiscard]] bool shares_memory(const NgramDrafter& other) const noexcept {
+    return options_.memory.operator->() == other.options_.memory.operator->();
   }
 
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {

@@ -220,8 +220,9 @@ class SaltMemory final : public DrafterMemory {
 /// **What was learned** always goes on: how to weigh the evidence (CalibrationState), and the costs of passes
 /// (keep_costs()). **What was seen** goes on too: the text of each request that has ended, prompts included, and the
 /// counts of next tokens. A drafter hands over its sequence by itself, when the next one begins or in
-/// Session::keep(); Follower and BatchFollower hand it over when the request has ended. Text that is there already is
-/// not stored again, and the oldest text is forgotten first (HistoryStore).
+/// Session::keep(); Follower and BatchFollower hand it over when the request has ended, and BatchFollower while several
+/// requests answer the same prompt. Text that is there already is not stored again, and the oldest text is forgotten
+/// first (HistoryStore).
 ///
 /// **Salts.** A request may name a salt: a number for the parties that may see each other's text. Text never crosses
 /// salts, and neither do counts, rankings and the calibration of single tokens. Salts share the other weights of the

@@ -229,6 +229,11 @@ class Session {
   void keep() noexcept {
     if constexpr (detail::RememberingStrategy<Strategy>) in_step([&]() noexcept { strategy_.keep(); });
   }
+  /// Hands over the text so far, of a request that goes on, for the requests that run beside it. What was learned stays
+  /// for keep().
+  void keep_running() noexcept {
+    if constexpr (detail::RememberingStrategy<Strategy>) in_step([&]() noexcept { strategy_.keep_running(); });
+  }
 
   [[nodiscard]] bool finished() const noexcept { return finish_reason() != FinishReason::none; }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return sequence_.finish_reason(); }

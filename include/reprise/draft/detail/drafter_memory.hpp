@@ -18,7 +18,7 @@ struct EndedSequence {
   std::size_t kept = 0;                              ///< leading tokens that were handed over before
   const OriginBits* origins = nullptr;               ///< of each token of `text`
   std::span<const NextTokens::RankedRow> rows = {};  ///< the rankings that the target has shown
-  const CalibrationState* calibration = nullptr;     ///< as it is at the end
+  const CalibrationState* calibration = nullptr;     ///< as it is at the end; null: the sequence goes on
 };
 
 /// Where a drafter leaves its sequences, and which calibration its sequences begin with. Memory implements it. The

@@ -90,6 +90,11 @@ class FollowedSequence {
     return !conversation &&
            !(context().size() <= ids.size() && std::equal(context().begin(), context().end(), ids.begin()));
   }
+  /// True if both sequences seem to have begun with the same tokens, except for the last one: the engine may have
+  /// sampled it.
+  [[nodiscard]] bool began_as(const FollowedSequence& other) const noexcept {
+    return prompt_ != 0 && prompt_ == other.prompt_;
+  }
   /// Forgets the sequence. The next one begins with this strategy.
   template <class Strategy>
   void assign(Strategy strategy) {
@@ -122,6 +127,9 @@ class FollowedSequence {
     earlier_ += counts;
     doubted_ = 0;
     conversation_ = conversation;
+    prompt_ = 0;
+    for (const Token token : ids.first(ids.size() - 1))
+      prompt_ = (prompt_ ^ static_cast<std::uint32_t>(token)) * 0x9e3779b97f4a7c15U + 1;
     known_ = true;
     return Seen{};
   }
@@ -162,6 +170,7 @@ class FollowedSequence {
 
   S session_;
   bool known_;
+  std::uint64_t prompt_ = 0;  // a hash of the tokens that the sequence began with, without the last one; 0: none
   std::optional<Pass> pass_;
   std::optional<std::uint64_t> conversation_;
   Statistics earlier_;
