@@ -44,12 +44,13 @@ reprise_add_tests(
   replay/trace.test.cpp
   replay/vocabulary.test.cpp
   server/server.test.cpp
+  groups/groups.test.cpp
   index_tool/place_merge.test.cpp
   index_tool/range_sort.test.cpp
   index_tool/tool.test.cpp
   SHARDS 2
 )
-target_link_libraries(reprise-replay-tests PRIVATE reprise-replay-lib reprise-server-lib reprise-index-lib)
+target_link_libraries(reprise-replay-tests PRIVATE reprise-replay-lib reprise-groups-lib reprise-index-lib)
 
 # The decisions of the library on the bundled traces, also through the C interface.
 if(REPRISE_BUILD_C)
@@ -92,6 +93,7 @@ if(Python3_Interpreter_FOUND)
   reprise_add_commands(replay reprise-replay=$<TARGET_FILE:reprise-replay>)
   reprise_add_commands(index reprise-index=$<TARGET_FILE:reprise-index>)
   reprise_add_commands(server reprise-server=$<TARGET_FILE:reprise-server>)
+  reprise_add_commands(groups reprise-groups=$<TARGET_FILE:reprise-groups>)
   reprise_add_commands(
     llama reprise-llama=$<TARGET_FILE:reprise-llama-stand-in-tool>
     llama_cpp=$<TARGET_FILE:reprise-llama-example-stand-in>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the commands of the Markdown files: every block ```sh that calls only reprise-replay, reprise-server and reprise-index. Any other block
+# Runs the commands of the Markdown files: every block ```sh that calls only reprise-replay, reprise-server, reprise-groups and reprise-index. Any other block
 # needs a comment on the line before it, which says why it is not run:
 #   <!-- not run: it needs a model file -->
 # Usage: commands.sh SOURCE_FOLDER BENCH_BUILD_FOLDER WORK_FOLDER
@@ -15,7 +15,7 @@ work=$(cd "$3" && pwd)
 # Commands find the bundled files and the tools where the pages say; what they write stays here.
 ln -s "$source/bench" "$source/docs" "$work/run/"
 ln -s "$bench" "$work/run/build/replay/bench"
-PATH="$bench/replay:$bench/server:$bench/index:$PATH"
+PATH="$bench/replay:$bench/server:$bench/groups:$bench/index:$PATH"
 
 # Each block that is to be run becomes a file; the others are passed over, or told.
 cd "$source"
@@ -41,7 +41,7 @@ for block in "$work"/blocks/*; do
   name=$(basename "$block" | tr + /)
   # The first words of its commands, with continued lines joined.
   others=$(sed -e ':a' -e '/\\$/N; s/\\\n//; ta' "$block" | sed -e 's/^ *//' -e '/^#/d' -e '/^$/d' |
-    awk '$1 !~ /^(build\/replay\/bench\/replay\/)?reprise-(replay|server|index)$/ || /[|;&`$]/')
+    awk '$1 !~ /^(build\/replay\/bench\/replay\/)?reprise-(replay|server|groups|index)$/ || /[|;&`$]/')
   if [ -n "$others" ]; then
     printf '%s: write <!-- not run: reason --> on the line before this block, because the test cannot run:\n%s\n' \
       "$name" "$others"
