@@ -175,7 +175,9 @@ TEST(Past, OfNgramIsAMemoryCountsAndACalibrationThatGoFromSessionToSession) {
   const Trace trace = agents(30);
   const auto expected = [&](const auto& control) {
     auto memory = HistoryStore::make();
-    auto next_tokens = NextTokens::make();
+    auto next_tokens = NextTokens::make({.max_bytes = 2 * ReplaySettings().next_token_bytes,
+                                         .key = next_token_key(IndexOptions().key),
+                                         .rankings = true});
     CalibrationState learned;
     std::int64_t sessions = 0;
     SequenceTag name = 0;

@@ -46,7 +46,6 @@ _BY_CALL = {
     "report_prompt_row": "position",
     "load": "data",
     "load_costs": "saved",
-    "learn_from_batch": "slot",
     "fork": "fork",  # it has no arguments
 }
 _BY_CODE = {1: "ids", 2: "ids", 3: "cached", 4: "cached", 11: "picks", 13: "saved_costs", 14: "ids"}

@@ -56,10 +56,11 @@ class CarriedCalibration {
       bias = static_cast<T>(bias + (std::int64_t{end} - bias) / count_);
     };
     for_each_bias([&](auto& bias, auto end) noexcept { move(bias, end); }, state_, ended);
+    state_.lessons = 1;  // not a new one
   }
 
  private:
-  CalibrationState state_;  // `recent` and `lessons` stay as in a new one: they belong to one sequence
+  CalibrationState state_;  // `recent` stays as in a new one: it belongs to one sequence
   std::uint32_t count_ = 0;
 };
 
