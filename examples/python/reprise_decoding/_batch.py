@@ -135,6 +135,11 @@ class BatchDrafter(Owner):
         """
         self._call("forget", self._known(slot))
 
+    def predict(self, slot: int, ids: Any) -> None:
+        """As forget(), with a text that the next request may repeat: see Drafter.predict(). Call it after assign()."""
+        array = text(ids, "ids")
+        self._call("predict", self._known(slot), address(array), array.size)
+
     def assign(
         self, slot: int, memory: Memory | None = None, *, salt: int | str = 0, max_bytes: int = 0, key: int = 0
     ) -> None:

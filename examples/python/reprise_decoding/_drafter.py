@@ -34,9 +34,9 @@ class Drafter(Owner):
 
     `cost`: the costs of passes, if they are known; a number is that of CostCurve.linear(). Without it, they are learned
     from the times between the calls.
-    `memory`, `salt`: what is kept between requests, and the parties that share its text. `max_draft`: upper bound on drafted tokens in any pass, at most 64; 0: that of
-    `most`, up to 64. `max_bytes`: upper bound on the memory of the index; 0: none. `key`: secret and random if the text
-    is not trusted.
+    `memory`, `salt`: what is kept between requests, and the parties that share its text. `max_draft`: upper bound on
+    drafted tokens in any pass, at most 64; 0: that of `most`, up to 64. `max_bytes`: upper bound on the memory of the
+    index; 0: none. `key`: secret and random if the text is not trusted.
     `saved_costs`, `engine`: what save_costs() returned, and the name that it was given. `clock`: returns nanoseconds,
     and does not go back. If the model runs on the processor, and other programs do too, time.process_time_ns leaves out
     the waits for them. `vocabulary`: the number of logits in a row of the model's output; 0: unknown. Negative ids and
@@ -146,6 +146,15 @@ class Drafter(Owner):
     def forget(self) -> None:
         """Makes the next draft begin a new sequence. Call it when a request has ended: the memory has it then."""
         self._call("forget")
+
+    def predict(self, ids: Any) -> None:
+        """As forget(), with a text that the next sequence may repeat, such as the old version of a file to rewrite.
+
+        The next sequence alone drafts from it: its first draft continues with the first of `ids`, so leave out output
+        that is there already. It is copied, and no memory gets it. Several calls add several texts.
+        """
+        array = text(ids, "ids")
+        self._call("predict", address(array), array.size)
 
     @property
     def statistics(self) -> Statistics:

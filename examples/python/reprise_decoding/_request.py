@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ._arrays import whole
+import numpy as np
+
+from ._arrays import Tokens, text, whole
 from ._handle import Lock
 from ._memory import flag, salt_number
 from ._options import LONGEST
@@ -20,9 +22,12 @@ from ._statistics import Statistics, summed
 class Request:
     """The settings of the requests in a `with` block of request(), and their counts."""
 
-    def __init__(self, enabled: bool = True, max_draft: int = 0, salt: int | str | None = None) -> None:
+    def __init__(
+        self, enabled: bool = True, max_draft: int = 0, salt: int | str | None = None, prediction: Any = None
+    ) -> None:
         self.enabled, self.max_draft = flag(enabled, "enabled"), whole(max_draft, "max_draft", most=LONGEST)
         self.salt = None if salt is None else salt_number(salt)
+        self._prediction = None if prediction is None else text(prediction, "prediction").copy()
         self._lock = Lock("Request", waits=True)
         self._counts: Counter[str] = Counter()
         self._ends: list[Callable[[], object]] = []
@@ -36,6 +41,15 @@ class Request:
         """Returns the upper bound on drafted tokens, if that of the adapter is `most`."""
         return min(most, self.max_draft or most) if self.enabled else 0
 
+    def predict(self, drafter: Any, sampled: Any = ()) -> None:
+        """Gives the prediction to the first drafter or session. Call it just before the sequence begins.
+
+        `sampled`: tokens of the output that the sequence begins with.
+        """
+        prediction, self._prediction = self._prediction, None
+        if prediction is not None:
+            drafter.predict(rest(prediction, sampled))
+
     def at_end(self, run: Callable[[], object]) -> None:
         """Calls a function of an adapter at the end of the block."""
         self._ends.append(run)
@@ -44,6 +58,12 @@ class Request:
         """Adds the counts of a request that has ended."""
         if self is not OTHER:
             self._lock.alone(self._counts.update, counts)
+
+
+def rest(prediction: Tokens, sampled: Any) -> Tokens:
+    """Returns the part of a prediction after the sampled tokens, if it begins with them, or else all."""
+    count = len(sampled)
+    return prediction[count:] if np.array_equal(prediction[:count], sampled) else prediction
 
 
 OTHER = Request()  # all requests outside a block
@@ -59,7 +79,9 @@ def current() -> Request:
 
 
 @contextlib.contextmanager
-def request(*, enabled: bool = True, max_draft: int = 0, salt: int | str | None = None) -> Iterator[Request]:
+def request(
+    *, enabled: bool = True, max_draft: int = 0, salt: int | str | None = None, prediction: Any = None
+) -> Iterator[Request]:
     """Sets what holds for the requests of this thread or task in the `with` block, and counts them:
 
         with reprise_decoding.request(max_draft=4, salt="customer") as one:
@@ -72,8 +94,10 @@ def request(*, enabled: bool = True, max_draft: int = 0, salt: int | str | None 
     `enabled`: False turns drafts off. `max_draft`: upper bound on drafted tokens of a pass, at most 64; 0: that of the
     adapter. The smaller bound holds. `salt`: a number or a name for the party that may see the text: drafts come from
     text of this salt in the memory of the adapter, and the requests are left to it; None: the salt of its options.
+    `prediction`: the token ids of a text that the output may repeat, such as the old version of a file to rewrite. The
+    first request of the block drafts from it, and no memory gets it. None: there is none.
     """
-    one, before, change = Request(enabled, max_draft, salt), _current.get(), None
+    one, before, change = Request(enabled, max_draft, salt, prediction), _current.get(), None
 
     def block() -> Request:
         return one

@@ -104,6 +104,11 @@ class Session(Owner):
         self._create(*options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt))
         self._planned: int | None = None
 
+    def predict(self, ids: Any) -> None:
+        """Gives the next begin() a text that the output may repeat: see Drafter.predict()."""
+        array = text(ids, "ids")
+        self._call("predict", address(array), array.size)
+
     def begin(
         self,
         ids: Any,

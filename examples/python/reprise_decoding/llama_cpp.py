@@ -58,7 +58,7 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
             return np.empty(0, np.int32)
         if current() is not self._request:
             self._end(self._request)
-            self._begin(current())
+            self._begin(current(), input_ids[-1:])
         return self._used.draft(input_ids, self._request.most(self.most) if self.drafter.enabled else 0)
 
     @property
@@ -77,8 +77,8 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
         self._eos = eos
         self.drafter.stop_at(eos)
 
-    def _begin(self, request: Request) -> None:
-        """Begins the requests of a block of request()."""
+    def _begin(self, request: Request, sampled: Any) -> None:
+        """Begins the requests of a block of request(). `sampled`: the output of the first one."""
         used = self.drafter
         if request is not OTHER:
             if request.salt is not None and self._options["memory"] is not None:
@@ -86,6 +86,7 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
                 used = Drafter(**options)
                 used.stop_at(self._eos)
             used.forget()
+            request.predict(used, sampled)
             request.at_end(functools.partial(self._end, request))
         self._used, self._before, self._request = used, counts(used), request
 

@@ -52,6 +52,7 @@ def generate_step(
     generation = Generation()
     try:
         generation.begin(session)
+        request.predict(session)
         session.begin(ids)
         for first in range(0, len(ids) - 1, prefill_step_size):
             model(mx.array(ids[first : min(first + prefill_step_size, len(ids) - 1)])[None], cache=cache)

@@ -44,6 +44,7 @@ def generate(
     generation = Generation()
     try:
         generation.begin(session)
+        request.predict(session)
         session.begin(ids)
         if len(ids) > 1:
             generator.append_tokens(ids[:-1])

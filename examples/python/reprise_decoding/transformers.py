@@ -213,9 +213,9 @@ class Drafts:
         most = request.most(self._most)
         with self._drafter(request) as drafter:
             if self._max_leaves > 1:
-                return self._with_branches(drafter, most, model, ids, processors, criteria, config, streamer, inputs)
+                return self._with_branches(drafter, request, most, model, ids, processors, criteria, config, streamer, inputs)
             # The config is a copy for this request. If disable() comes now, the engine uses its own lookup.
-            config._candidates = candidates = _Candidates(drafter, most, _longest(config, criteria), criteria)
+            config._candidates = candidates = _Candidates(drafter, request, most, _longest(config, criteria), criteria)
             config.prompt_lookup_num_tokens = max(1, most)
             single = _Single(streamer) if streamer is not None else None
             try:
@@ -226,9 +226,10 @@ class Drafts:
                 candidates.end()
 
     def _with_branches(
-        self, session: Session, most: int, model: Any, ids: Any, processors: Any, criteria: Any, config: Any,
+        self, session: Session, request: Request, most: int, model: Any, ids: Any, processors: Any, criteria: Any, config: Any,
         streamer: Any, inputs: dict[str, Any],
     ) -> Any:  # fmt: skip
+        request.predict(session)
         session.begin(ids[0].cpu().numpy(), max_leaves=self._max_leaves)  # first, for the counts if the prefill fails
         cache = inputs["past_key_values"]
         cached = cache.get_seq_length()
@@ -310,9 +311,9 @@ class _Single:
 
 
 class _Candidates(CandidateGenerator):  # type: ignore[misc]
-    def __init__(self, drafter: Drafter, most: int, max_length: int, criteria: Any) -> None:
+    def __init__(self, drafter: Drafter, request: Request, most: int, max_length: int, criteria: Any) -> None:
         self._drafter, self._most, self._ids, self._known = drafter, most, None, 0
-        self._max_length = max_length
+        self._request, self._max_length = request, max_length
         drafter.stop_at(_eos(criteria, drafter._below))  # also if there are none: it had those of another request
         self._own = type(criteria)(each for each in criteria if _is_own(each))
         self._custom = [each for each in criteria if not _is_own(each)]
@@ -322,6 +323,8 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
         count = input_ids.shape[1]
         room = max(0, self._max_length - count - 1) if count >= self._window else 0
         new = input_ids[0, self._known :].cpu().numpy()  # the loop only appends
+        if not self._known:
+            self._request.predict(self._drafter)
         draft = self._drafter.draft(new, min(self._most, room), after=self._known)
         self._known = count
         longer = torch.cat([input_ids, torch.from_numpy(draft).to(input_ids)[None]], dim=1)

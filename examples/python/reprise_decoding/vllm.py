@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 import warnings
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import BELOW, Tokens, address, has_outside, stops, whole
+from ._arrays import BELOW, Tokens, address, has_outside, stops, text, whole
 from ._batch import BatchDrafter
 from ._errors import error
 from ._library import Slot, library
 from ._memory import Memory
 from ._options import LONGEST
+from ._request import rest
 
 if TYPE_CHECKING:
     from ._options import Options
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _SALT = "reprise_cache_salt"  # in extra_args of a request, on its way through the engine
 _carries_salts = False  # register() has been called
 _MANY = 2**31  # more rows than any pass has
+_Settings = tuple[int, int | str, Any]
 _DRAFTS = [c_int32 * count for count in range(LONGEST + 1)]
 
 
@@ -37,9 +40,10 @@ class Proposer:
     are in use and it is the least recently used one. Then a row with a new text gets it, where nothing of the text
     before is left. A row with ids that are no tokens, such as -1, drafts nothing.
 
-    Two entries of SamplingParams.extra_args (`vllm_xargs` of a server) are settings of a request:
-    `reprise_enabled`: False (or 0) turns drafts off. `reprise_max_draft`: upper bound on drafted tokens of a pass. An
-    entry with another kind of value has no effect, because an exception would end the engine.
+    Three entries of SamplingParams.extra_args (`vllm_xargs` of a server) are settings of a request:
+    `reprise_enabled`: False (or 0) turns drafts off. `reprise_max_draft`: upper bound on drafted tokens of a pass.
+    `reprise_prediction`: a list of token ids that the output may repeat, see Drafter.predict(). An entry with another
+    kind of value has no effect, because an exception would end the engine.
     Drafts come from text of the `cache_salt` of a request alone.
 
     Nothing is drafted after an EOS token of the model. Requests with `ignore_eos` or `min_tokens` have shorter drafts
@@ -68,7 +72,7 @@ class Proposer:
         for slot in range(self.drafter.slots):
             self.drafter.stop_at(slot, eos)
         self._free = list(range(self.drafter.slots))
-        self._usual: tuple[int, int | str] = self.most, options.get("salt", 0)  # of rows without settings
+        self._usual: _Settings = self.most, options.get("salt", 0), None  # of rows without settings
         self._salts = [self._usual[1]] * self.drafter.slots  # of the texts
         self._ends: dict[int, tuple[int, ...]] = {}  # how the text of each slot ends, in order of their last use
         self._owners: dict[int, int] = {}  # the slots of the rows in the last call
@@ -130,6 +134,8 @@ class Proposer:
                     else:
                         self.drafter.assign(row.slot, salt=row.salt, **self._assigned)
                         self._salts[row.slot] = row.salt
+                    if row.prediction is not None:
+                        self._predict(row, table)
             good = [row for row in good if row.slot >= 0]
         array, entries = self._entries_for(len(good))
         first, step = self._first, self._step
@@ -155,8 +161,14 @@ class Proposer:
         self.drafter._call("draft", array, len(array), self.drafter._clock(), read=read)
         return drafts
 
-    def _settings(self, ids: Any, rows: int) -> list[tuple[int, int | str]]:
-        """Returns the bound on drafted tokens and the salt of each row."""
+    def _predict(self, row: _Row, table: Any) -> None:
+        """Gives its prediction to the slot of a row with a new text."""
+        with contextlib.suppress(TypeError, ValueError, MemoryError):
+            prediction = text(row.prediction, "reprise_prediction")
+            self.drafter.predict(row.slot, rest(prediction, table[row.number, row.before : row.length]))
+
+    def _settings(self, ids: Any, rows: int) -> list[_Settings]:
+        """Returns the bound on drafted tokens, the salt and the prediction of each row."""
         runner: Any = self._runner() if self._runner is not None else None
         batch = getattr(runner, "input_batch", None)
         if batch is None or batch.token_ids_cpu is not ids:
@@ -165,12 +177,12 @@ class Proposer:
         extras = [getattr(getattr(each, "sampling_params", None), "extra_args", None) for each in requests]
         return [self._settings_in(extra) if extra else self._usual for extra in extras]
 
-    def _settings_in(self, extra: dict[str, Any]) -> tuple[int, int | str]:
-        (most, salt), bound = self._usual, extra.get("reprise_max_draft")
+    def _settings_in(self, extra: dict[str, Any]) -> _Settings:
+        (most, salt, _), bound = self._usual, extra.get("reprise_max_draft")
         if isinstance(bound, (int, float)) and bound >= 1:
             most = int(min(most, bound))
         most = 0 if extra.get("reprise_enabled") == 0 else most
-        return most, extra.get(_SALT, salt) if _carries_salts else salt
+        return most, extra.get(_SALT, salt) if _carries_salts else salt, extra.get("reprise_prediction")
 
     def _find(self, rows: list[_Row], table: Any) -> None:
         """Gives each row the slot whose tokens its text begins with, if there is one."""
@@ -305,11 +317,11 @@ def _runner() -> weakref.ref[Any] | None:
 class _Row:
     """A row of the batch."""
 
-    __slots__ = ("number", "length", "before", "most", "salt", "slot", "known", "end")
+    __slots__ = ("number", "length", "before", "most", "salt", "prediction", "slot", "known", "end")
 
-    def __init__(self, number: int, length: int, before: int, settings: tuple[int, int | str]) -> None:
+    def __init__(self, number: int, length: int, before: int, settings: _Settings) -> None:
         self.number, self.length, self.before = number, length, before  # tokens now, and before the pass
-        self.most, self.salt = settings
+        self.most, self.salt, self.prediction = settings
         self.slot = -1  # none
         self.known = 0  # tokens that the slot knows
         self.end: tuple[int, ...] = ()

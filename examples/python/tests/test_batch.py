@@ -164,6 +164,15 @@ class Batches(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^memory: it has been closed"):
             batch.assign(0, memories[0])
 
+    def test_a_prediction_is_for_the_next_request_of_its_slot(self) -> None:
+        batch = reprise_decoding.BatchDrafter(2, cost=CHEAP)
+        batch.predict(1, range(40, 60))
+        drafts = batch.draft({0: [1, 2, 3], 1: [1, 2, 3]}, most=4)
+        self.assertEqual(drafts[1].tolist(), [40, 41, 42, 43])
+        self.assertFalse(set(drafts[0].tolist()) & set(range(40, 60)))
+        batch.forget(1)
+        self.assertFalse(set(batch.draft({1: [1, 2, 3]})[1].tolist()) & set(range(40, 60)))
+
     def test_new_tokens_alone(self) -> None:
         batch, all_of = reprise_decoding.BatchDrafter(2, cost=CHEAP), reprise_decoding.BatchDrafter(2, cost=CHEAP)
         self.assertEqual(batch.known(0, REPEATED), 0)

@@ -196,6 +196,18 @@ class Drafts(unittest.TestCase):
             draft = drafter.draft([60, 61, 1, 2, 3], conversation=1).tolist()
             self.assertEqual(4 in draft, not forget)
 
+    def test_a_prediction_is_for_the_next_sequence(self) -> None:
+        memory = reprise_decoding.Memory()
+        drafter = reprise_decoding.Drafter(cost=CHEAP, memory=memory)
+        drafter.predict([40, 41])
+        drafter.predict(range(42, 60))
+        drafts = [drafter.draft([1, 2, 3], most=4).tolist(), drafter.draft([1, 2, 3, 40, 41, 42], most=4).tolist()]
+        self.assertEqual(drafts, [[40, 41, 42, 43], [43, 44, 45, 46]])
+        drafter.forget()
+        self.assertNotIn(50, drafter.draft([7, 8, 9, 48, 49]))
+        drafter.predict([])
+        self.assertNotIn(50, reprise_decoding.Drafter(cost=CHEAP, memory=memory).draft([7, 8, 9, 48, 49]))
+
     def test_learned_costs_can_be_kept(self) -> None:
         drafter = reprise_decoding.Drafter()
         saved = drafter.save_costs("engine, model and machine")

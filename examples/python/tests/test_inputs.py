@@ -92,6 +92,10 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: o.session.report_top_k(0, 5), TypeError, "likeliest: ", "must be a list or an array"),
     (lambda o: o.memory.add([1, 2**31]), ValueError, "ids: ", "must be below 2147483648"),
     (lambda o: o.memory.add([1, 2.5]), TypeError, "ids: ", "must be integers, but ids[1] is of the type float"),
+    (lambda o: o.drafter.predict("text"), TypeError, "ids: ", "pass what the tokenizer returns"),
+    (lambda o: o.batch.predict(0, [1, 2.5]), TypeError, "ids: ", "must be integers, but ids[1] is of the type float"),
+    (lambda o: o.batch.predict(2, TEXT), ValueError, "slot: ", "must be 1 or less"),
+    (lambda o: o.session.predict([TEXT]), ValueError, "ids: ", "pass one sequence of token ids, such as ids[0]"),
     # the end of generation
     (lambda o: o.session.plan(eos=None), TypeError, "eos: ", "leave it out if there is none"),
     (lambda o: o.session.plan(eos="</s>"), TypeError, "eos: ", "pass what the tokenizer returns"),

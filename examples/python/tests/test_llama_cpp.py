@@ -303,6 +303,26 @@ class DraftModels(unittest.TestCase):
                 seen = set(llama.draft_model(np.array(ask, np.int32)).tolist())
             self.assertEqual(bool(seen & set(secret[3:])), sees, (first, second))
 
+    def test_a_prediction_is_for_the_first_request_of_its_block(self) -> None:
+        ids, other, unlike = prompt(1)[:19], prompt(2)[:19], range(40, 60)
+        for salt in (None, "a"):
+            llama = self.enabled()
+            with reprise_decoding.request(prediction=plain(ids, 35), salt=salt):
+                self.assertEqual(llama.complete(ids, 35), plain(ids, 35))
+                self.assertEqual(llama.passes, 3)  # the prompt, then twice 16 drafted tokens
+                self.assertEqual(llama.complete(other, 35), plain(other, 35))
+                self.assertGreater(llama.passes, 3)
+            model, made = llama.draft_model, []
+            llama.draft_model = lambda ids: made.append(model(ids)) or made[-1]
+            with reprise_decoding.request(prediction=unlike, salt=salt):
+                self.assertEqual(llama.complete(other, 35), plain(other, 35))
+                self.assertEqual(made[0].tolist(), list(unlike[:16]))
+                made.clear()
+                llama.complete(prompt(3), 35)
+            with reprise_decoding.request(salt=salt):
+                llama.complete(prompt(4), 35)
+            self.assertFalse(set(np.concatenate(made).tolist()) & set(unlike))
+
     def test_requests_with_a_salt_are_counted_and_end_where_the_model_ends(self) -> None:
         eos = plain(prompt(1), 40)[-1]
         llama = self.enabled(ends=(eos,))

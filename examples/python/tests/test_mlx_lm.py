@@ -214,6 +214,16 @@ class Steps(unittest.TestCase):
                 next(self.module.generate_step(ask, see, memory=memory))
             self.assertEqual(bool(set(drafted) & set(secret[3:])), sees, (first, second))
 
+    def test_a_prediction_is_for_the_first_request_of_its_block(self) -> None:
+        passes: list[int] = []
+        with reprise_decoding.request(prediction=plain(prompt(1)[:19], 34)) as one:
+            for ids in (prompt(1)[:19], prompt(2)[:19]):
+                steps = [token for token, _ in self.module.generate_step(ids, model, max_tokens=34, session=self.session)]
+                self.assertEqual(steps, plain(ids, 34))
+                passes.append(one.statistics.passes - sum(passes))
+        self.assertEqual(passes[0], 2)
+        self.assertGreater(passes[1], 2)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -172,6 +172,17 @@ class Loops(unittest.TestCase):
             self.assertEqual(count, wanted)
             self.assertEqual(request.draft, ([1, 2, 3, 4] * 4)[:wanted] if wanted else None)
 
+    def test_a_prediction_is_for_the_first_request_of_its_block(self) -> None:
+        session = reprise_decoding.Session(cost=CHEAP)
+        passes: list[int] = []
+        with reprise_decoding.request(prediction=plain(prompt(1)[:19], 34)) as one:
+            for ids in (prompt(1)[:19], prompt(2)[:19]):
+                steps = list(adapter.generate(Generator(300), ids, max_tokens=34, session=session))
+                self.assertEqual(steps, plain(ids, 34))
+                passes.append(one.statistics.passes - sum(passes))
+        self.assertEqual(passes[0], 2)
+        self.assertGreater(passes[1], 2)
+
 
 if __name__ == "__main__":
     unittest.main()

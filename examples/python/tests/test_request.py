@@ -8,10 +8,12 @@ import signal
 import sys
 import threading
 import unittest
+import unittest.mock
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import reprise_decoding
 from reprise_decoding._request import OTHER, current
 from test_interrupts import everywhere
@@ -26,6 +28,9 @@ class Requests(unittest.TestCase):
             (ValueError, "max_draft", {"max_draft": -1}),
             (ValueError, "salt", {"salt": -1}),
             (TypeError, "salt", {"salt": b"customer"}),
+            (TypeError, "prediction", {"prediction": "text"}),
+            (TypeError, "prediction", {"prediction": [1, 2.5]}),
+            (ValueError, "prediction", {"prediction": [[1, 2]]}),
         ):
             refused: Any = self.assertRaisesRegex(error, f"^{name}: ")
             with refused, reprise_decoding.request(**wrong):  # type: ignore[arg-type]
@@ -47,6 +52,18 @@ class Requests(unittest.TestCase):
     def test_a_salt_is_the_one_of_the_memory(self) -> None:
         with reprise_decoding.request(salt="customer") as named, reprise_decoding.request(salt=7) as numbered:
             self.assertEqual((named.salt, numbered.salt), (reprise_decoding._memory.salt_number("customer"), 7))
+
+    def test_the_first_drafter_alone_gets_what_is_left_of_a_prediction(self) -> None:
+        ids = np.array([1, 2, 3, 4], np.int32)
+        for sampled, wanted in (((), [1, 2, 3, 4]), ([1], [2, 3, 4]), (ids[:2], [3, 4]), ([2], [1, 2, 3, 4]),
+                                ([1, 3], [1, 2, 3, 4]), (ids, []), ([1, 2, 3, 4, 5], [1, 2, 3, 4])):  # fmt: skip
+            drafter = unittest.mock.Mock()
+            given = ids.copy()
+            with reprise_decoding.request(prediction=given) as one:
+                given[:] = 9  # it is copied
+                one.predict(drafter, sampled)
+                one.predict(drafter, sampled)
+            self.assertEqual([call.args[0].tolist() for call in drafter.predict.mock_calls], [wanted])
 
     def test_blocks_of_threads_and_inner_blocks(self) -> None:
         seen: list[Any] = []

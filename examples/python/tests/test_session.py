@@ -159,6 +159,17 @@ class Decoding(unittest.TestCase):
         self.assertEqual(fork.context.tolist(), prompt(5))
         self.assertIsNotNone(fork.plan())
 
+    def test_a_prediction_is_for_the_next_sequence(self) -> None:
+        session = reprise_decoding.Session(cost=CHEAP)
+        session.predict(range(40, 60))
+        drafted = []
+        for _ in range(2):
+            session.begin([1, 2, 3])
+            step = session.plan(most=4)
+            drafted.append(step.batch[step.pending :].tolist())
+        self.assertEqual(drafted[0], [40, 41, 42, 43])
+        self.assertFalse(set(drafted[1]) & set(range(40, 60)))
+
     def test_top_k_rows(self) -> None:
         session = reprise_decoding.Session(cost=CHEAP)
         session.begin(prompt(5), max_leaves=8)

@@ -12,6 +12,7 @@ import threading
 import time
 import types
 import unittest
+import unittest.mock
 import weakref
 from typing import Any
 
@@ -608,6 +609,29 @@ class Requests(Case):
                         self.assertEqual(self.model.generate(prompt(1)[:19], 10), plain(prompt(1)[:19], 10))
                     self.assertEqual(one.statistics.accepted > 4, sees, (leaves, first, second))
                     self.assertEqual(len(drafts._free), 1)
+
+    def test_a_prediction_is_for_the_first_request_of_its_block(self) -> None:
+        ids, other = prompt(1)[:19], prompt(2)[:19]
+        for drafts in self.both(most=16):
+            prefill = int(drafts._max_leaves > 1)
+            for salt in (None, "a"):
+                with reprise_decoding.request(prediction=plain(ids, 34), salt=salt) as one:
+                    self.assertEqual(self.model.generate(ids, 34), plain(ids, 34))
+                    self.assertEqual(self.model.passes - prefill, 2)
+                    self.assertEqual(one.statistics.accepted, 32)
+                    self.assertEqual(self.model.generate(other, 34), plain(other, 34))
+                    self.assertGreater(self.model.passes - prefill, 2)
+                with reprise_decoding.request(prediction=[9, 9, 9], salt=salt):
+                    self.assertEqual(self.model.generate(ids, 34), plain(ids, 34))
+
+    def test_an_exception_before_the_first_draft_leaves_no_prediction(self) -> None:
+        ids = prompt(1)[:19]
+        for drafts in self.both():
+            with self.assertRaises(ConnectionError), reprise_decoding.request(prediction=plain(ids, 34)):
+                with unittest.mock.patch.object(self.module, "_eos", side_effect=ConnectionError):
+                    self.model.generate(ids, 34)
+            self.model.generate(ids, 34)
+            self.assertGreater(self.model.passes - (drafts._max_leaves > 1), 2)
 
     def test_an_exception_in_a_request_with_a_salt(self) -> None:
         for drafts in self.both(memory=reprise_decoding.Memory()):

@@ -555,6 +555,22 @@ class Settings(unittest.TestCase):
             self.assertEqual(lengths[told], longest, extra)
             self.assertEqual(lengths[other], 16)
 
+    def test_a_prediction_of_one_request(self) -> None:
+        ids = prompt(1)[:19]
+        expected, without = plain(ids, 34), 0
+        for given, helps in (
+            (None, False), (expected, True), (tuple(expected), True), (expected[1:], True), ([], False), (5, False),
+            ("text", False), (["a"], False), ([1.5], False), ([[1], [2, 3]], False), ([2**40], False), ({}, False),
+        ):  # fmt: skip
+            runner = self.runner()
+            told, other = runner.add(Request(ids, 34), reprise_prediction=given), runner.add(Request(prompt(2)[:19], 34))
+            runner.run()
+            passes = sum(1 for drafts in runner.drafts if len(drafts) == 2)
+            self.assertEqual((told.output, other.output), (expected, plain(other.ids[:19], 34)))
+            without = without or passes
+            self.assertEqual(passes, 3 if helps else without, given)
+        self.assertGreater(without, 3)
+
     SECRET = [40, 51, 42, 57, 44, 59, 46, 41, 48, 53, 50, 55]
 
     def drafts(self, runner: ModelRunner, salt: str | None, ids: list[int], **extra: Any) -> bool:
