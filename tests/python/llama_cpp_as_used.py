@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""llama-cpp-python as people use it, with and without drafts: streaming, stop strings, threads, penalties, grammars.
+"""llama-cpp-python as people use it, with and without drafts: streaming, stop strings, threads, penalties, grammars,
+and the settings and counts of one request.
 
     llama_cpp_as_used.py MODEL      a GGUF file of SmolLM2-135M-Instruct in float32 (examples/python/engines/setup.sh)
 
 All requests are greedy, so each text must be that without drafts. Prints the passes of both; the exit status is 1 if a
-text differs, or if drafts save no passes in all requests together. Quantized weights can differ at near ties.
+text differs, if counts are wrong, or if drafts save no passes in all requests together. Quantized weights can differ at
+near ties.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 
 import llama_cpp
 from llama_cpp import Llama, LlamaGrammar, LlamaRAMCache, LogitsProcessorList, MinTokensLogitsProcessor
+from reprise_decoding import request
 from reprise_decoding.llama_cpp import DraftModel, enable, without_drafts
 
 LIST = "Repeat this list twice: red apple, green pear, blue plum, red cherry, green grape, blue berry."
@@ -41,11 +44,13 @@ class Counted:
         self.llama = Llama(model, n_ctx=2048, n_threads=1, n_threads_batch=1, verbose=False, **more)
         if drafts == "enable":
             enable(self.llama)
-        self.passes = 0
+        self.passes = self.widest = 0
         decode = self.llama._ctx.decode
 
         def counted(batch: Any) -> None:
-            self.passes += batch.n_tokens() <= 17
+            rows = batch.n_tokens()
+            self.passes += rows <= 17
+            self.widest = max(self.widest, rows if rows <= 17 else 0)
             decode(batch)
 
         self.llama._ctx.decode = counted
@@ -167,6 +172,44 @@ def run(engine: Counted, use: Callable[[Llama], str]) -> tuple[str, int]:
     return text, engine.passes - before
 
 
+def settings_of_one_request(engine: Counted, way: str, expected: tuple[str, int]) -> bool:
+    """Each setting. The salts belong to these requests alone, so that the memory has no other text there."""
+    ids = engine.llama.tokenize(expected[0].encode(), add_bos=False)
+    held, passes_of = True, {}
+    for name, settings in {
+        "enabled=False": {"enabled": False},
+        "salt": {"salt": "a"},
+        "the same salt again": {"salt": "a"},
+        "max_draft=2": {"max_draft": 2, "salt": "a"},
+        "another salt": {"salt": "b"},
+        "prediction": {"prediction": ids, "salt": "c"},
+        "a wrong prediction": {"prediction": ids[::-1], "salt": "d"},
+    }.items():
+        engine.widest = 0
+        with request(**settings) as one:
+            text, passes_of[name] = run(engine, whole)
+        held = compared(f"request({name})", expected[0], text, (expected[1], passes_of[name])) and held
+        counts, drafts = one.statistics, settings.get("enabled", True)
+        unseen = int(way == "DraftModel")  # without enable(), nobody shows the drafter the last pass
+        wanted = {
+            "passes": counts.passes == passes_of[name] - unseen,
+            "tokens": counts.tokens == expected[1] or unseen,
+            # The last pass may have a token less, because the engine stops reading at max_tokens.
+            "accepted": 0 <= counts.passes + counts.accepted - counts.tokens <= 1,
+            "drafted": counts.drafted >= counts.accepted and (counts.drafted > 0) == drafts,
+            "rows": engine.widest <= 1 + settings.get("max_draft", 16 * drafts),
+        }
+        for part in (part for part, right in wanted.items() if not right):
+            print(f"  wrong {part}: {counts}, {engine.widest} rows")
+            held = False
+    again = "the same salt again"
+    for fewer, more in ((again, "salt"), (again, "max_draft=2"), (again, "another salt"), ("prediction", "salt")):
+        if passes_of[fewer] >= passes_of[more]:
+            print(f"  {fewer}: no fewer passes than {more}")
+            held = False
+    return held
+
+
 def two_threads(one: Counted, other: Counted) -> tuple[str, int]:
     """Two Llama objects at the same time, each in its own thread."""
     texts: dict[int, tuple[str, int]] = {}
@@ -207,6 +250,7 @@ def main() -> int:
         if passes != expected_passes:
             print("  without_drafts() has drafted")
             held = False
+        held = settings_of_one_request(engine, way, expected["completion"]) and held
     print(f"{saved} passes saved in all; {'passed' if held and saved > 0 else 'FAILED'}")
     return int(not held or saved <= 0)
 

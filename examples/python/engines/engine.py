@@ -66,6 +66,10 @@ class Engine:
         """Decodes up to `count` tokens or the end token, which is part of the output. Without `sampling`: greedily."""
         raise NotImplementedError
 
+    def renew(self) -> None:
+        """Makes an object of reprise that has seen nothing, for the way "fresh" of decode()."""
+        raise NotImplementedError
+
     #: More ways of request() than those of decode().
     as_used: tuple[str, ...] = ()
 

@@ -81,6 +81,9 @@ class LlamaCpp(Engine):
         output.drafted = [rows - 1 for rows in self._rows]
         return output
 
+    def renew(self) -> None:
+        self._models["fresh"] = enable(self._llama, **self._options)
+
     def request(self, way: str, ids: list[int], count: int) -> Output:
         if way not in self._users:
             self._users[way] = self._user(way)

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import math
 import sys
+import tempfile
 import types
 import unittest
 from collections.abc import Callable
@@ -18,6 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
 
 import compare  # noqa: E402
+import day  # noqa: E402
 from engine import Engine, Output, ended  # noqa: E402
 from prompts import prompts  # noqa: E402
 
@@ -30,6 +33,7 @@ class StandIn(Engine):
 
     def __init__(self, gap: float, held: bool = True) -> None:
         self._gap, self._held = gap, held
+        self.renewed, self.ways = 0, []
 
     def encode(self, text: str) -> list[int]:
         return [len(text), 7]
@@ -51,6 +55,9 @@ class StandIn(Engine):
     def logits(self, ids: list[int]) -> Any:
         return np.array([0, 0, 0, 4, 0, 4 - self._gap] if ids[2:] == [1, 2] else [0] * 6)
 
+    def renew(self) -> None:
+        self.renewed += 1
+
     def passes(self, ids: list[int]) -> Callable[[int], float]:
         return lambda rows: 0.5 + 0.5 * rows
 
@@ -58,17 +65,21 @@ class StandIn(Engine):
         yield "a check", "shown", self._held
 
 
-def run(engine: Engine, *more: str) -> tuple[int, str]:
+def start(program: Any, engine: Engine, *arguments: str) -> tuple[int, str]:
     sys.modules["stand_in"] = types.SimpleNamespace(make=lambda _, options: engine)  # type: ignore[assignment]
     compare.ENGINES["stand-in"] = "stand_in"
-    shown, arguments = io.StringIO(), sys.argv
-    sys.argv = ["compare.py", "stand-in", "model", "--categories", "chat", "--prompts", "2", "--rounds", "1", *more]
+    shown, before = io.StringIO(), sys.argv
+    sys.argv = [program.__file__, "stand-in", "model", *arguments]
     try:
-        with contextlib.redirect_stdout(shown):
-            return compare.main(), shown.getvalue()
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+            return program.main(), shown.getvalue()
     finally:
-        sys.argv = arguments
+        sys.argv = before
         del compare.ENGINES["stand-in"], sys.modules["stand_in"]
+
+
+def run(engine: Engine, *more: str) -> tuple[int, str]:
+    return start(compare, engine, "--categories", "chat", "--prompts", "2", "--rounds", "1", *more)
 
 
 class Compare(unittest.TestCase):
@@ -141,6 +152,57 @@ class Compare(unittest.TestCase):
     def test_ended(self) -> None:
         self.assertEqual(ended([1, 2, 3], 2, 9), [1, 2])
         self.assertEqual(ended([1, 2, 3], 9, 2), [1, 2])
+
+
+class Days(unittest.TestCase):
+    def test_the_second_half_is_decoded_by_a_new_object_too(self) -> None:
+        class Kept(StandIn):
+            """The kept object takes one pass of 2 seconds for 4 tokens, and a new one two of 3 seconds."""
+
+            def decode(self, way: str, ids: list[int], count: int, **sampling: Any) -> Output:
+                self.ways.append(way)
+                return Output([1, 2, 3, 4], [3], 2.0) if way == "reprise" else Output([1, 2, 3, 4], [1, 1], 3.0)
+
+        engine = Kept(0)
+        with tempfile.TemporaryDirectory() as folder:
+            status, shown = start(day, engine, "--requests", "90", "--kinds", "chat", "json", "--json", f"{folder}/day")
+            written = json.loads(Path(folder, "day").read_text(encoding="utf-8"))
+        self.assertEqual(status, 0, shown)
+        self.assertEqual(engine.renewed, 45)
+        self.assertEqual(set(engine.ways[:45]), {"reprise"})
+        self.assertEqual(engine.ways[45:49], ["reprise", "fresh", "fresh", "reprise"])
+        self.assertEqual(len(engine.ways), 45 + 90)
+        summary = written["summary"]
+        self.assertEqual(summary["all"], {"requests": 45, "time": 1.5, "tokens_per_pass": 2.0})
+        self.assertEqual(summary["chat"]["requests"] + summary["json"]["requests"], 45)
+        seen = [each["seen"] for each in written["results"]]
+        self.assertEqual(summary["prompt seen before"]["requests"], sum(seen))
+        self.assertIn("45", shown)
+
+    def test_outputs_that_differ(self) -> None:
+        class Other(StandIn):
+            def decode(self, way: str, ids: list[int], count: int, **sampling: Any) -> Output:
+                output = super().decode("plain" if way == "fresh" else "lookup", ids, count)
+                return Output(output.tokens, output.drafted, 1.0)
+
+        self.assertEqual(start(day, Other(0.5), "--requests", "4")[0], 0)
+        status, shown = start(day, Other(1.5), "--requests", "4")
+        self.assertEqual((status, "2 outputs differ, 2 without a near tie" in shown), (1, True))
+        self.assertEqual(start(day, Other(1.5), "--requests", "4", "--tie", "2")[0], 0)
+
+    def test_an_engine_without_new_objects(self) -> None:
+        class Without(StandIn):
+            renew = Engine.renew
+
+        with self.assertRaises(SystemExit) as ended:
+            start(day, Without(0))
+        self.assertEqual(ended.exception.code, 2)
+
+    def test_wrong_sizes(self) -> None:
+        for wrong in (("--requests", "1"), ("--tokens", "0"), ("--kinds", "poems")):
+            with self.assertRaises(SystemExit) as ended:
+                start(day, StandIn(0), *wrong)
+            self.assertEqual(ended.exception.code, 2)
 
 
 if __name__ == "__main__":
