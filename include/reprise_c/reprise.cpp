@@ -302,7 +302,7 @@ reprise_status reprise_session_fork(reprise_session* session, reprise_session** 
   if (!forked) return session->last.status(forked);
   if (forked->control().memory_bytes() == 0 && session->session.control().memory_bytes() != 0)
     return session->last.set(c::no_memory(session->session.control().memory_bytes()));
-  return session->last.status(c::make(*fork, *std::move(forked), std::optional<Memory>(session->memory)));
+  return session->last.status(c::make(*fork, *std::move(forked), c::KeptCosts(session->costs)));
 }
 
 void reprise_session_destroy(reprise_session* session) {

@@ -291,6 +291,43 @@ TEST_F(CInterfaceErrors, AWrongNumberOfKnownTokensChangesNothing) {
   refused(ids.size() + 1, 7);
 }
 
+TEST_F(CInterfaceErrors, CostsOfAnIdleHandleReplaceNoNewerOnes) {
+  auto options = sized<reprise_options>();
+  options.memory = memory;
+  const auto make = [&] {
+    reprise_follower* made = nullptr;
+    EXPECT_EQ(reprise_follower_create(&options, &made, nullptr), REPRISE_OK);
+    return made;
+  };
+  const auto teach = [&](reprise_follower* taught, std::int64_t pass_ns) {
+    Tokens ids = {1, 2, 3};
+    const reprise_token* draft = nullptr;
+    std::size_t size = 0;
+    for (std::int64_t now = 1; ids.size() < 60; now += pass_ns) {
+      EXPECT_EQ(reprise_follower_draft(taught, ids.data(), ids.size(), 4, now, 0, &draft, &size), REPRISE_OK);
+      ids.push_back(static_cast<reprise_token>(ids.size() % 3 + 1));
+    }
+    reprise_follower_destroy(taught);
+  };
+  const auto kept = [&] {
+    reprise_follower* const made = make();
+    std::size_t needed = 0;
+    static_cast<void>(reprise_follower_save_costs(made, "engine", nullptr, 0, &needed));
+    std::vector<unsigned char> bytes(needed);
+    EXPECT_EQ(reprise_follower_save_costs(made, "engine", bytes.data(), bytes.size(), &needed), REPRISE_OK);
+    reprise_follower_destroy(made);
+    return bytes;
+  };
+  teach(make(), 1'000'000);
+  reprise_follower* const idle = make();
+  const auto first = kept();
+  teach(make(), 9'000'000);
+  const auto second = kept();
+  EXPECT_NE(first, second);
+  reprise_follower_destroy(idle);
+  EXPECT_EQ(kept(), second);
+}
+
 TEST_F(CInterfaceErrors, APredictedOutputIsDraftedInTheNextSequence) {
   const Tokens predicted = {100, 101, 102, 103, 104};
   const Tokens prompt = {1, 2, 3};

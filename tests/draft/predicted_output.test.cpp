@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/batch/batch_follower.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise/history/memory.hpp"
+#include "reprise/loop/follower.hpp"
+#include "reprise/speculator.hpp"
 #include "support/combined_world.hpp"
 #include "support/fails.hpp"
 #include "support/naive_index.hpp"
@@ -103,6 +106,33 @@ TEST(PredictedOutput, IsOfOneSequence) {
   EXPECT_THAT(quoted(), Not(Contains(203)));
   ASSERT_TRUE(strategy->predict({}));
   EXPECT_THAT(quoted(), Not(Contains(203)));
+}
+TEST(PredictedOutput, OfARequestThatIsForgottenIsOfNoOtherOne) {
+  const Tokens secret = counting(100, 50);
+  const Tokens ids = {1, 2, 3};
+  Follower<Speculator> follower;
+  ASSERT_TRUE(follower.predict(secret));
+  follower.forget();
+  EXPECT_THAT(*follower.draft(ids, 8), Not(Contains(100)));
+  ASSERT_TRUE(follower.predict(secret));
+  EXPECT_THAT(*follower.draft(ids, 8), Contains(100));
+  auto batch = BatchFollower<NgramDrafter<>>::make(2).value();
+  const std::vector<FollowedSlot> slots = {{.slot = 0, .ids = ids}, {.slot = 1, .ids = ids}};
+  ASSERT_TRUE(batch.predict(0, secret));
+  ASSERT_TRUE(batch.predict(1, secret));
+  batch.forget(0);
+  ASSERT_TRUE(batch.assign(1, NgramDrafter<>()));
+  for (const TokenSpan draft : *batch.draft(slots)) EXPECT_THAT(draft, Not(Contains(100)));
+}
+TEST(PredictedOutput, HasABound) {
+  NgramDrafter<> drafter;
+  const Tokens text(100'000, 3);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(drafter.predict(text));
+  EXPECT_LE(drafter.memory_bytes(), (std::size_t{1} << 16) * sizeof(Token) * 2);
+  Lent<NgramDrafter<>> strategy = predicting(counting(100, 60), {.max_replaced = 100});
+  ASSERT_TRUE(strategy->predict(counting(500, 60)));
+  strategy.begin(Tokens{1, 2, 3});
+  EXPECT_THAT(chain_of(strategy), ElementsAre(500, 501, 502, 503)) << "both have no room";
 }
 TEST(PredictedOutput, IsKeptAsReplacedTextIs) {
   for (const std::size_t most : {0U, 20U, 32U, 36U, 60U, 1000U}) {

@@ -33,6 +33,18 @@ TEST(MemoryAllocations, NoneToKeepASequence) {
   EXPECT_EQ(allocations, 0U);
 }
 
+TEST(MemoryAllocations, NoneInObserveAfterReserve) {
+  const Memory memory = Memory::make(small).value();
+  NgramDrafter<> drafter(memory.options());
+  std::vector<Token> tokens(20'000, 3);
+  drafter.begin(TokenSpan(tokens).first(10));
+  drafter.reserve(tokens.size());
+  const AllocationWatch watch;
+  for (std::size_t size = 11; size <= tokens.size(); ++size)
+    drafter.observe(TokenSpan(tokens).first(size), 1, Origin::output);
+  EXPECT_EQ(watch.allocations(), 0U);
+}
+
 TEST(MemoryAllocations, AnErrorOfMakeWhereOneFails) {
   std::size_t failed = 0;
   for (bool made = false; !made;) {

@@ -214,6 +214,55 @@ TEST(Memory, KeepsWhatIsRemovedOnlyIfItWasHandedOverBefore) {
   EXPECT_TRUE(drafts_after(memory.options(), text_from(935, 8), 943));
 }
 
+TEST(Memory, HasAllTextThatCameByRebase) {
+  Memory memory = make();
+  Decoder session = decoder(memory);
+  Tokens text = text_from(100, 60);
+  decode(session, part(text, 0, 20), part(text, 20, 40));
+  text.erase(text.begin() + 20, text.begin() + 50);  // what a template drops, and the next turn
+  const Tokens turn = text_from(500, 60);
+  text.insert(text.end(), turn.begin(), turn.end());
+  ASSERT_TRUE(session.rebase(text));
+  session.keep();
+  for (const Tokens& said : {part(text, 5, 8), text_from(130, 8), text_from(150, 8), text_from(510, 8)})
+    EXPECT_TRUE(drafts_after(memory.options(), said, said.back() + 1)) << said.front();
+  const std::uint64_t counted = memory.options().next_tokens->after(505).counts().total();
+  EXPECT_EQ(counted, 1U);
+  text.erase(text.begin() + 5, text.begin() + 15);
+  ASSERT_TRUE(session.rebase(text));
+  session.keep();
+  EXPECT_EQ(memory.options().next_tokens->after(505).counts().total(), counted) << "a text that lost a part";
+}
+TEST(Memory, HasTheTextBeforeAForkOnce) {
+  Memory memory = make();
+  Decoder session = decoder(memory);
+  const Tokens text = text_from(100, 50);
+  ASSERT_TRUE(session.begin(text));
+  for (Token first = 1000; first < 1400; first += 100) {
+    auto fork = session.fork();
+    ASSERT_TRUE(fork);
+    ASSERT_TRUE(fork->append(text_from(first, 20), Origin::output));
+    fork->keep();
+    EXPECT_TRUE(drafts_after(memory.options(), text_from(first + 5, 8), first + 13));
+  }
+  session.keep();
+  EXPECT_EQ(memory.options().next_tokens->after(text[20]).counts().total(), 1U);
+}
+TEST(Memory, LeavesOutTheRankingsOfWhatItLeavesOut) {
+  for (const bool prompts : {true, false}) {
+    MemoryOptions options = small;
+    options.rankings = true;
+    options.prompts = prompts;
+    Memory memory = make(options);
+    NgramDrafter<> drafter(memory.options());
+    const Tokens text = text_from(100, 8);
+    drafter.begin(text);
+    for (std::size_t i = 1; i < text.size(); ++i) drafter.learn_row(TokenSpan(text).first(i), Tokens{text[i], 7});
+    drafter.keep();
+    EXPECT_EQ(memory.options().next_tokens->after(102, 103).ranking().empty(), !prompts);
+  }
+}
+
 TEST(Memory, StoresATextWithoutADrafter) {
   Memory memory = make();
   const Tokens text = text_from(100, 60);
@@ -343,15 +392,53 @@ TEST(Memory, ReplacesTheSaltThatWasUsedLeastRecentlyAndIsNotInUse) {
   EXPECT_TRUE(knows(2));
 }
 
-TEST(Memory, ForgetsASaltAndLeavesItsDraftersWhatTheyUse) {
+TEST(Memory, ForgetsASaltAlsoInUse) {
   Memory memory = make();
   const Tokens text = text_from(100, 40);
-  memory.add(text);
-  const NgramOptions before = memory.options();
-  memory.forget(0);
-  memory.forget(7);
-  EXPECT_FALSE(drafts_after(memory.options(), part(text, 10, 8), text[18]));
-  EXPECT_TRUE(drafts_after(before, part(text, 10, 8), text[18]));
+  for (const bool used : {false, true}) {
+    memory.add(text);
+    memory.add(text, 0, 7);
+    std::optional<Decoder> session = decoder(memory);
+    decode(*session, text_from(1000, 30), text_from(1030, 30));
+    const NgramOptions options = memory.options();
+    if (!used) session.reset();
+    memory.forget(0);
+    memory.forget(8);
+    EXPECT_FALSE(drafts_after(options, part(text, 10, 8), text[18]));
+    EXPECT_TRUE(options.next_tokens->after(text[10]).counts().empty());
+    EXPECT_TRUE(drafts_after(memory.options(7), part(text, 10, 8), text[18])) << "another salt";
+    if (!used) continue;
+    session->keep();
+    EXPECT_TRUE(drafts_after(memory.options(), text_from(1010, 8), 1018)) << "what ends later";
+    std::vector<std::byte> room(memory.snapshot_bytes());
+    EXPECT_GT(memory.save(room, 1)->size(), Memory(make()).snapshot_bytes());
+  }
+}
+
+TEST(Memory, SavesAndRefusesWithoutAChangeOfItsSalts) {
+  MemoryOptions options = small;
+  options.salts = 2;
+  Memory memory = make(options);
+  const Tokens text = text_from(100, 40);
+  const auto knows = [&](Memory::Salt salt) { return drafts_after(memory.options(salt), part(text, 10, 8), text[18]); };
+  memory.add(text, 0, 0);
+  memory.add(text, 0, 1);
+  std::vector<std::byte> room(1 << 16);
+  EXPECT_EQ(memory.snapshot_bytes(2), 0U);
+  EXPECT_THAT(memory.save(room, 7, 2), testing::fails(ErrorCode::invalid_argument, 2));
+  EXPECT_THAT(memory.load(std::span(room).first(100), 7, 3), testing::fails(ErrorCode::not_a_snapshot));
+  const auto saved = memory.save(room, 7, 1);
+  ASSERT_TRUE(saved);
+  EXPECT_THAT(memory.load(*saved, 8, 3), testing::fails(ErrorCode::other_tokenizer));
+  EXPECT_TRUE(knows(0));
+  EXPECT_TRUE(knows(1));
+  {
+    const Decoder uses_0 = decoder(memory, 0);
+    const Decoder uses_1 = decoder(memory, 1);
+    EXPECT_THAT(memory.load(*saved, 7, 3), testing::fails(ErrorCode::out_of_memory, 2)) << "both salts are in use";
+  }
+  ASSERT_TRUE(memory.load(*saved, 7, 3));
+  EXPECT_TRUE(knows(3));
 }
 
 TEST(Memory, IsOutlivedByItsDrafters) {
@@ -457,8 +544,11 @@ TEST(MemoryOfFollowers, KeepsRequestsOfABatchInTheOrderOfTheCall) {
       std::vector<FollowedSlot> slots;
       for (std::size_t i = 0; i < texts.size(); ++i) {
         if (texts[i].empty() || random.chance(10)) texts[i] = text_from(static_cast<Token>(random.below(300)), 12);
+        if (random.chance(10)) texts[i].front() += 1000;  // a turn of a conversation that was changed
+        if (random.chance(5)) texts[i].resize(6);
         for (std::size_t more = 1 + random.below(3); more-- > 0;) texts[i].push_back(texts[i].back() + 1);
         slots.push_back({.slot = i, .ids = texts[i]});
+        if (i % 2 == 0) slots.back().conversation = 1;
       }
       const auto drafts = batch.draft(slots, {}, [backwards](std::size_t count, const auto& body) {
         for (std::size_t i = 0; i < count; ++i) body(backwards ? count - 1 - i : i);

@@ -441,7 +441,7 @@ class CCallsRun {
     if (status != REPRISE_OK) return expect("session_fork", forked == nullptr);
     if (!wanted) return reprise_session_destroy(forked);
     auto& other = sessions_[&pair == &*sessions_[0] ? 1 : 0];
-    other.emplace(forked, *std::move(wanted), pair.memory);
+    other.emplace(forked, *std::move(wanted), pair);
     expect("session_fork", other->same_state());
   }
   void begin(CSessionPair& pair) {

@@ -171,9 +171,11 @@ struct CPairOptions {
   }
 };
 
-/// Leaves costs to a memory, if there are any.
-inline void keep_costs(std::optional<Memory>& memory, const CostPrior& costs) {
-  if (memory && costs.size() != 0) memory->keep_costs(costs);
+/// Leaves costs to a memory, if they are new.
+/// `passes`: those that had been learned from at the last call.
+inline void keep_costs(std::optional<Memory>& memory, std::uint64_t& passes, const LearnedCurve& learned) {
+  if (memory && learned.passes() != passes) memory->keep_costs(learned.prior());
+  passes = learned.passes();
 }
 
 struct CFollowerPair {
@@ -189,12 +191,13 @@ struct CFollowerPair {
 
   void forget() {
     cpp.forget();
-    keep_costs(memory, cpp.session().control().learned().prior());
+    keep_costs(memory, passes, cpp.session().control().learned());
   }
 
   reprise_follower* handle = nullptr;
   Follower<Speculator> cpp;
   std::optional<Memory> memory;
+  std::uint64_t passes = 0;
 };
 
 struct CBatchPair {
@@ -212,20 +215,21 @@ struct CBatchPair {
 
   void forget(std::size_t slot) {
     cpp.forget(slot);
-    keep_costs(memory, cpp.planner().learned(1).prior());
+    keep_costs(memory, passes, cpp.planner().learned(1));
   }
 
   reprise_batch* handle = nullptr;
   BatchFollower<NgramDrafter<>> cpp;
   std::optional<Memory> memory;
+  std::uint64_t passes = 0;
 };
 
 struct CSessionPair {
   explicit CSessionPair(const CPairOptions& options) : cpp(options.in_cpp()), memory(options.learns()) {
     options.in_c([&](const reprise_options* in) { static_cast<void>(reprise_session_create(in, &handle, nullptr)); });
   }
-  CSessionPair(reprise_session* forked, Speculator other, std::optional<Memory> kept)
-      : handle(forked), cpp(std::move(other)), memory(std::move(kept)) {}
+  CSessionPair(reprise_session* forked, Speculator other, const CSessionPair& of)
+      : handle(forked), cpp(std::move(other)), memory(of.memory), passes(of.passes) {}
   CSessionPair(const CSessionPair&) = delete;
   CSessionPair& operator=(const CSessionPair&) = delete;
   ~CSessionPair() {
@@ -235,7 +239,7 @@ struct CSessionPair {
 
   void keep() {
     cpp.keep();
-    keep_costs(memory, cpp.control().learned().prior());
+    keep_costs(memory, passes, cpp.control().learned());
   }
 
   static std::int32_t finish_in_c(FinishReason reason) {
@@ -261,6 +265,7 @@ struct CSessionPair {
   reprise_session* handle = nullptr;
   Speculator cpp;
   std::optional<Memory> memory;
+  std::uint64_t passes = 0;
   Limits limits;             ///< of the C++ round
   std::optional<Pass> open;  ///< the open pass in C++
 };

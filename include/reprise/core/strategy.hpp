@@ -134,6 +134,8 @@ concept RememberingStrategy = DraftStrategy<S> && requires(S& s, const S& c) {
   noexcept;
   { s.keep_running() }
   noexcept;
+  { s.skip_kept() }
+  noexcept;
   { c.unkept() }
   noexcept->std::convertible_to<std::size_t>;
   { c.shares_memory(c) }

@@ -118,8 +118,11 @@ class NgramDrafter {
   /// Adds a text that the output of the next sequence may repeat: a *predicted output*, such as the old version of a
   /// file that is being rewritten, or a document. The next begin() takes it as evidence, like text that was in the
   /// context before, of which the latest NgramOptions::max_replaced tokens are kept. The first draft continues with its
-  /// first tokens. The text is not handed over to NgramOptions::memory. Errors: out_of_memory; nothing is added then.
+  /// first tokens. The text is not handed over to NgramOptions::memory. Several texts may be added; those before one
+  /// that does not fit beside them are dropped. Errors: out_of_memory; nothing is added then.
   Result<void> predict(TokenSpan text) noexcept {
+    text = text.last(std::min(text.size(), options_.max_replaced));
+    if (predicted_.size() > options_.max_replaced - text.size()) predicted_.clear();
     if (predicted_.append(text)) return {};
     return Error{ErrorCode::out_of_memory, "there is no memory for the predicted output: pass a shorter one",
                  text.size() * sizeof(Token), 0};
@@ -138,7 +141,7 @@ class NgramDrafter {
     observe(context, context.size(), Origin::prompt);
   }
 
-  /// Replaces NgramOptions::prior. The next begin() uses it.
+  /// Replaces NgramOptions::prior. The next begin() uses it, unless there is a memory.
   void assume(const NgramOptions::Prior& prior) noexcept { options_.prior = prior; }
 
   /// Hands the sequence to NgramOptions::memory, without what was handed over before. Call it when a request has ended;
@@ -162,6 +165,10 @@ class NgramDrafter {
     return options_.memory.empty() ? 0 : context_.context().size() - std::min(kept_, context_.context().size());
   }
 
+  /// Drops the predicted output of the next sequence.
+  void forget_prediction() noexcept { predicted_.clear(); }
+  /// Leaves the text so far to another drafter: this one is a copy, and hands over only what comes now.
+  void skip_kept() noexcept { kept_ = context_.context().size(); }
   [[nodiscard]] bool shares_memory(const NgramDrafter& other) const noexcept {
     return options_.memory.operator->() == other.options_.memory.operator->();
   }
@@ -191,14 +198,19 @@ class NgramDrafter {
     if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) shown_.forget_lags();
     keep();
     context_.rebase(before, context, options_.max_replaced);
-    origins_.clear();
-    if (!options_.memory.empty()) origins_.append(context.size(), Origin::prompt);
-    kept_ = context.size();  // most of it was handed over before
+    const detail::CommonEnds common = detail::common_ends(before, context);
+    origins_.truncate(common.head);
+    if (!options_.memory.empty()) origins_.append(context.size() - common.head, Origin::prompt);
+    // A text that has only lost a part is in the memory already.
+    kept_ = common.head + common.tail < context.size() ? common.head : context.size();
   }
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
   /// holds for at most 32,768 distinct tokens. After the first row that the target shows, one observe() allocates
   /// NgramOptions::row_bytes nevertheless, unless learn_row() has allocated them.
-  void reserve(std::size_t max_context) { context_.reserve(max_context); }
+  void reserve(std::size_t max_context) {
+    context_.reserve(max_context);
+    if (!options_.memory.empty()) static_cast<void>(origins_.reserve(max_context));
+  }
 
   /// Drafts from the index's own text, [replaced | context], not from the span passed in.
   void propose(TokenSpan, Draft& draft) {

@@ -209,6 +209,25 @@ template <class History>
   return writer.finish();
 }
 
+namespace detail {
+
+/// Refuses bytes as load_history() does. Otherwise, writes their calibration, if they have one.
+[[nodiscard]] inline Result<void> check_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
+                                                std::uint32_t vocabulary, CalibrationState& calibration) noexcept {
+  const auto reader = SnapshotReader::open(bytes, tokenizer);
+  if (!reader) return reader.error();
+  if (const auto runs = reader->section(SectionKind::runs))
+    if (const auto valid = check_runs(*runs, vocabulary); !valid) return valid.error();
+  if (const auto section = reader->section(SectionKind::calibration)) {
+    const auto learned = read_calibration(*section);
+    if (!learned) return learned.error();
+    calibration = *learned;
+  }
+  return {};
+}
+
+}  // namespace detail
+
 /// Adds the contents of a snapshot to a history of any size; clear() the history first to replace its contents. The
 /// history indexes the tokens under its own key and evicts as usual when it is full. Replaces `calibration` with the
 /// calibration in the snapshot, whose biases of stores belong to NgramOptions::stores in the same order. If the
@@ -233,16 +252,9 @@ template <class History>
 template <class History>
 [[nodiscard]] Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer, History& history,
                                         CalibrationState& calibration) noexcept {
-  const auto reader = SnapshotReader::open(bytes, tokenizer);
-  if (!reader) return reader.error();
-  const auto runs = reader->section(SectionKind::runs);
-  if (runs)
-    if (const auto valid = detail::check_runs(*runs, history.options().vocabulary); !valid) return valid.error();
-  if (const auto section = reader->section(SectionKind::calibration)) {
-    const auto learned = read_calibration(*section);
-    if (!learned) return learned.error();
-    calibration = *learned;
-  }
+  if (auto valid = detail::check_history(bytes, tokenizer, history.options().vocabulary, calibration); !valid)
+    return valid;
+  const auto runs = SnapshotReader::open(bytes, tokenizer)->section(SectionKind::runs);
   if (!runs) return {};
   const auto restore = [&](const detail::RunView& run) {
     history.begin_sequence(run.sequence());

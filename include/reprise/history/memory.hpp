@@ -56,11 +56,10 @@ class CarriedCalibration {
       bias = static_cast<T>(bias + (std::int64_t{end} - bias) / count_);
     };
     for_each_bias([&](auto& bias, auto end) noexcept { move(bias, end); }, state_, ended);
-    state_.lessons = 1;  // not a new one
   }
 
  private:
-  CalibrationState state_;  // `recent` stays as in a new one: it belongs to one sequence
+  CalibrationState state_;  // `recent` and `lessons` stay as in a new one: they belong to one sequence
   std::uint32_t count_ = 0;
 };
 
@@ -157,7 +156,7 @@ class SaltMemory final : public DrafterMemory {
         next_tokens_.add(run, std::max(at, ended.kept) - at);
     }
     store_.end_sequence();
-    if (store_.options().outputs) next_tokens_.add(ended.rows);
+    if (store_.options().prompts && store_.options().outputs) next_tokens_.add(ended.rows);
   }
 
   [[nodiscard]] std::size_t snapshot_bytes() noexcept {
@@ -192,6 +191,13 @@ class SaltMemory final : public DrafterMemory {
     const std::scoped_lock state(learned_);
     calibration_.learn(learned);
     return {};
+  }
+
+  void clear() noexcept {
+    const std::scoped_lock lock(writer_, learned_);
+    store_.clear();
+    next_tokens_.clear();
+    calibration_ = {};
   }
 
   [[nodiscard]] std::uint64_t salt() const noexcept { return salt_; }
@@ -236,7 +242,8 @@ class SaltMemory final : public DrafterMemory {
 /// **Threads.** All functions may be called from any thread at the same time, and drafters with its options may run on
 /// any threads. A text is stored under a lock of its salt; drafters read without it.
 ///
-/// **Cost.** Ending a sequence: about half a microsecond for each token. Memory: MemoryOptions::max_bytes and
+/// **Cost.** Ending a sequence: about half a microsecond for each token. The first request of a salt: about 50 ms for
+/// 64 MiB, while the other functions wait. Memory: MemoryOptions::max_bytes and
 /// next_token_bytes for each salt that is used, allocated when it is first asked for. The text of a token takes 18
 /// bytes.
 class Memory {
@@ -275,7 +282,7 @@ class Memory {
   }
 
   /// Keeps a text that no drafter has decoded. Its first `prompt` tokens are a prompt. May allocate; without memory,
-  /// the text is not kept.
+  /// or if all salts are in use, the text is not kept.
   void add(TokenSpan text, std::size_t prompt = 0, Salt salt = 0) noexcept {
     detail::OriginBits origins;
     origins.append(std::min(prompt, text.size()), Origin::prompt);
@@ -284,25 +291,33 @@ class Memory {
       found.salt->keep({.text = text, .origins = &origins});
   }
 
-  /// Returns the number of bytes of a snapshot of a salt.
+  /// Returns the number of bytes of a snapshot of a salt; 0 if nothing is kept for it.
   [[nodiscard]] std::size_t snapshot_bytes(Salt salt = 0) const noexcept {
-    const auto found = found_for(salt);
-    return found.salt == nullptr ? 0 : found.salt->snapshot_bytes();
+    const auto kept = kept_for(salt);
+    return kept.salt == nullptr ? 0 : kept.salt->snapshot_bytes();
   }
   /// Writes a snapshot of a salt to `room`: its text, counts and calibration, but no costs (save_costs()). Requests may
   /// go on meanwhile; those that end wait. Returns the part of `room` that holds it. `tokenizer`: see save_history().
-  /// Errors: out_of_room (`value`: the bytes needed), out_of_memory.
+  /// Errors: out_of_room (`value`: the bytes needed); invalid_argument if nothing is kept for the salt.
   [[nodiscard]] Result<std::span<const std::byte>> save(std::span<std::byte> room, std::uint64_t tokenizer,
                                                         Salt salt = 0) const noexcept {
-    const auto found = found_for(salt);
-    return found.salt == nullptr ? no_memory(sizeof(detail::SaltMemory)) : found.salt->save(room, tokenizer);
+    const auto kept = kept_for(salt);
+    if (kept.salt != nullptr) return kept.salt->save(room, tokenizer);
+    return Error{ErrorCode::invalid_argument, "nothing is kept for this salt", salt, 0};
   }
-  /// Adds the contents of a snapshot to a salt. Any bytes are either loaded or refused; if they are refused, nothing
-  /// changes. A table of next tokens of another key or size is left out. Errors: those of load_history() and
-  /// load_next_tokens(); out_of_memory.
+  /// Adds the contents of a snapshot to a salt. Any bytes are either loaded or refused. If they are refused, nothing
+  /// changes; but a forged table of next tokens may take the place of another salt, empty. A table of another key or
+  /// size is left out. Errors: those of load_history() and load_next_tokens(); out_of_memory, also if all salts are in
+  /// use (`value`: their number).
   [[nodiscard]] Result<void> load(std::span<const std::byte> bytes, std::uint64_t tokenizer, Salt salt = 0) noexcept {
+    CalibrationState learned;
+    if (auto valid = detail::check_history(bytes, tokenizer, state_->options.vocabulary, learned); !valid) return valid;
     const auto found = found_for(salt);
-    return found.salt == nullptr ? no_memory(sizeof(detail::SaltMemory)) : found.salt->load(bytes, tokenizer);
+    if (found.salt == nullptr) return no_memory(sizeof(detail::SaltMemory));
+    if (state_->options.max_bytes != 0 && found.salt->store().capacity() == 0)
+      return Error{ErrorCode::out_of_memory, "all salts of the memory are in use: increase MemoryOptions::salts",
+                   state_->options.salts, 0};
+    return found.salt->load(bytes, tokenizer);
   }
 
   /// Returns the costs of keep_costs(), for CostOptions::prior.
@@ -310,12 +325,17 @@ class Memory {
   /// Keeps learned costs of passes, usually LearnedCurve::prior(), for drafters that are made later.
   void keep_costs(const CostPrior& costs) noexcept { state_->shared->keep_costs(costs); }
 
-  /// Forgets all that was kept for a salt. Drafters that use it go on with it.
+  /// Forgets all that was kept for a salt. Sequences that go on leave their text to it again when they end.
   void forget(Salt salt) noexcept {
     State& state = *state_;
     const std::scoped_lock lock(state.mutex);
     for (SaltRef& kept : std::span(state.salts.get(), state.options.salts))
-      if (kept.salt != nullptr && kept.salt->salt() == salt) kept = {};
+      if (kept.salt != nullptr && kept.salt->salt() == salt) {
+        if (kept.ref->references() == 1)
+          kept = {};
+        else
+          kept.salt->clear();
+      }
   }
 
   /// Returns the memory of all salts that are kept.
@@ -376,6 +396,13 @@ class Memory {
   [[nodiscard]] SaltRef found_for(Salt salt) const noexcept {
     const std::scoped_lock lock(state_->mutex);
     return state_->find(salt);
+  }
+  /// Returns the memory of a salt; null if nothing is kept for it.
+  [[nodiscard]] SaltRef kept_for(Salt salt) const noexcept {
+    const std::scoped_lock lock(state_->mutex);
+    for (const SaltRef& kept : std::span(state_->salts.get(), state_->options.salts))
+      if (kept.salt != nullptr && kept.salt->salt() == salt) return kept;
+    return {};
   }
   static Error no_memory(std::size_t bytes) noexcept {
     return {ErrorCode::out_of_memory, "there is no memory for a memory of this size: decrease it", bytes, 0};

@@ -459,6 +459,7 @@ Result<Session<Strategy, Control>> Session<Strategy, Control>::fork() const {
   if (!other.round_.reserve(most_nodes(), capabilities(), pending().size()) || !other.sequence_.copy(sequence_))
     return detail::Sequence::no_memory();
   other.strategy_in_step_ = strategy_in_step_;
+  if constexpr (detail::RememberingStrategy<Strategy>) other.strategy_.skip_kept();
   return other;
 }
 

@@ -34,6 +34,22 @@
 
 /// \file The objects that the handles of the C interface point to, and what their functions do.
 
+namespace reprise { inline namespace v0 { namespace c {
+
+/// Leaves the learned costs of a handle to its memory.
+struct KeptCosts {
+  std::optional<Memory> memory = {};  ///< none if costs are told
+  std::uint64_t passes = 0;           ///< that had been learned from when costs were kept last
+
+  /// Costs of a handle that has learned nothing since may be older than those that are kept.
+  void keep(const LearnedCurve& learned) noexcept {
+    if (memory && learned.passes() != passes) memory->keep_costs(learned.prior());
+    passes = learned.passes();
+  }
+};
+
+}}}  // namespace reprise::c
+
 struct reprise_curve {
   reprise::CostCurve curve;
 };
@@ -45,14 +61,14 @@ struct reprise_memory {
 
 struct reprise_follower {
   reprise::Follower<reprise::Speculator> follower;
-  std::optional<reprise::Memory> memory = {};  // for the learned costs
+  reprise::c::KeptCosts costs = {};
   reprise::detail::Buffer<reprise::Token> eos = {};
   reprise::c::LastError last = {};
 };
 
 struct reprise_batch {
   reprise::BatchFollower<reprise::NgramDrafter<>> follower;
-  std::optional<reprise::Memory> memory = {};
+  reprise::c::KeptCosts costs = {};
   reprise::detail::Buffer<reprise::FollowedSlot> slots = {};  // scratch memory
   reprise::detail::OwnedArray<reprise::detail::Buffer<reprise::Token>> eos =
       {};  // of each slot, after the first one is set
@@ -68,7 +84,7 @@ struct reprise_session {
   };
 
   reprise::Speculator session;
-  std::optional<reprise::Memory> memory = {};
+  reprise::c::KeptCosts costs = {};
   reprise::Limits limits = {};  // a round refers to it
   // Not in Limits::eos, because a std::vector can only report that memory ran out by an exception.
   reprise::detail::Buffer<reprise::Token> eos = {};
@@ -166,25 +182,21 @@ template <class Handle, class Object>
 [[nodiscard]] Result<void> make_with_session(const reprise_options* in, Handle*& made) noexcept {
   auto given = given_options(in);
   if (!given) return given.error();
-  return make(made, Object(Speculator(given->drafter, std::move(given->costs))), std::move(given->memory));
+  return make(made, Object(Speculator(given->drafter, std::move(given->costs))), KeptCosts{std::move(given->memory)});
 }
 
-/// Leaves the learned costs to the memory.
-inline void keep_costs(std::optional<Memory>& memory, const LearnedCurve& learned) noexcept {
-  if (memory && learned.prior().size() != 0) memory->keep_costs(learned.prior());
-}
 /// Ends the sequence of a handle, which the memory has then.
 inline void forget(reprise_follower& handle) noexcept {
   handle.follower.forget();
-  keep_costs(handle.memory, handle.follower.session().control().learned());
+  handle.costs.keep(handle.follower.session().control().learned());
 }
 inline void forget(reprise_batch& handle, std::size_t slot) noexcept {
   handle.follower.forget(slot);
-  keep_costs(handle.memory, handle.follower.planner().learned(1));
+  handle.costs.keep(handle.follower.planner().learned(1));
 }
 inline void keep(reprise_session& handle) noexcept {
   handle.session.keep();
-  keep_costs(handle.memory, handle.session.control().learned());
+  handle.costs.keep(handle.session.control().learned());
 }
 
 /// Ends a snapshot and writes the bytes that it needs to `needed`. Error: out_of_room.
@@ -324,7 +336,7 @@ inline void keep(reprise_session& handle) noexcept {
   follower->planner().assume(1, given->costs.prior);
   detail::Buffer<FollowedSlot> scratch;
   if (!scratch.reserve(slots)) return no_memory(slots * sizeof(FollowedSlot));
-  return make(made, *std::move(follower), std::move(given->memory), std::move(scratch));
+  return make(made, *std::move(follower), KeptCosts{std::move(given->memory)}, std::move(scratch));
 }
 
 [[nodiscard]] inline Result<void> assign(reprise_batch& handle, std::size_t slot, const reprise_options* in) noexcept {

@@ -74,21 +74,22 @@ class FollowedSequence {
 
   /// Ends the sequence.
   void forget() noexcept {
-    session_.keep();
-    known_ = false;
+    end();
+    if constexpr (requires { session_.strategy().forget_prediction(); }) session_.strategy().forget_prediction();
   }
   /// Ends the sequence. `text`: see NgramDrafter::predict().
   Result<void> predict(TokenSpan text) noexcept {
-    forget();
+    end();
     return session_.strategy().predict(text);
   }
-  /// True if follow() with these ids would begin another sequence, so that the known one has ended.
+  /// True if follow() with these ids would begin another sequence or replace a part of the known one.
   [[nodiscard]] bool ends_with(TokenSpan ids, bool continued,
                                std::optional<std::uint64_t> conversation) const noexcept {
     if (continued || context().empty()) return false;
     if (conversation != conversation_) return true;
-    return !conversation &&
-           !(context().size() <= ids.size() && std::equal(context().begin(), context().end(), ids.begin()));
+    const std::size_t most = std::min(context().size(), ids.size());
+    const bool same = std::equal(ids.data(), ids.data() + most, context().data());
+    return !same || (!conversation && ids.size() < context().size());
   }
   /// True if both sequences seem to have begun with the same tokens, except for the last one: the engine may have
   /// sampled it.
@@ -121,6 +122,11 @@ class FollowedSequence {
     session.control().correct(loss);
   };
 
+  void end() noexcept {
+    session_.keep();
+    known_ = false;
+    prompt_ = 0;
+  }
   Result<Seen> begin(TokenSpan ids, std::optional<std::uint64_t> conversation) {
     const Statistics counts = session_.statistics();
     if (auto begun = session_.begin(ids, session_.capabilities()); !begun) return begun.error();
