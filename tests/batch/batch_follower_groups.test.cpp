@@ -12,7 +12,7 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/memory.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::batch_follower_groups_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -120,4 +120,4 @@ TEST(BatchFollowerGroups, NoSlotDraftsFromItsOwnCopyOfTextWithoutRepetition) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::batch_follower_groups_test
