@@ -173,7 +173,8 @@ typedef struct reprise_options {
                                  * REPRISE_UNLIMITED, it is 63 in a batch, and 32 in a follower or a session */
   size_t max_bytes;             /* upper bound on the memory of the index over a sequence; 0: no bound */
   uint64_t key;                 /* must be secret and random if the text is not trusted */
-  const void* saved_costs;      /* pass costs saved by an earlier follower, batch or session; null: none */
+  const void* saved_costs;      /* pass costs saved by an earlier follower, batch or session; null: none. Costs that
+                                 * the memory has are newer and go before them */
   size_t saved_costs_size;      /* bytes */
   const char* engine;           /* the name under which saved_costs were saved */
   size_t vocabulary;            /* number of token ids; 0: unknown. Negative ids and those from here on are

@@ -664,6 +664,11 @@ class CCallsRun {
   }
   void save_memory(std::uint64_t salt) {
     const std::vector<std::byte> wanted = memory_.saved(salt);
+    if (wanted.empty()) {
+      std::size_t none = 1;
+      const auto status = reprise_memory_save(memory_.handle, salt, c_tokenizer, nullptr, 0, &none);
+      return expect("memory_save", status == REPRISE_INVALID_ARGUMENT && none == 0);
+    }
     std::vector<std::byte> bytes(one_in(3) ? choices_.below(wanted.size()) : wanted.size() + choices_.below(3));
     const bool fits = bytes.size() >= wanted.size();
     std::size_t needed = 1;

@@ -118,13 +118,20 @@ struct CPairOptions {
     if (curve == 2) return *CostCurve::from_points(std::array{CostPoint{1, 0, 1, 100}, CostPoint{1, 0, 9, 180}});
     return std::nullopt;
   }
-  [[nodiscard]] CostPrior prior() const { return *load_costs(*SnapshotReader::open(saved_costs, 0), c_engine); }
+  /// The saved costs, unless the memory has newer ones.
+  [[nodiscard]] CostPrior prior() const {
+    const auto learned = learns();
+    if (learned && learned->costs().size() != 0) return learned->costs();
+    const CostPrior saved =
+        saved_costs.empty() ? CostPrior() : *load_costs(*SnapshotReader::open(saved_costs, 0), c_engine);
+    if (learned && saved.size() != 0) memory->cpp->keep_costs(saved);
+    return saved;
+  }
   [[nodiscard]] Speculator in_cpp() const {
     CostOptions costs;
     costs.curve = curve_of();
     if (max_draft_nodes != 0) costs.max_nodes = max_draft_nodes;
-    if (const auto learned = learns()) costs.prior = learned->costs();
-    if (!saved_costs.empty()) costs.prior = prior();
+    costs.prior = prior();
     return Speculator(drafter(), std::move(costs));
   }
   [[nodiscard]] BatchFollower<NgramDrafter<>> batch_in_cpp(std::size_t slots) const {
@@ -132,8 +139,7 @@ struct CPairOptions {
     batch.curve = curve_of();
     if (max_draft_nodes != 0) batch.max_nodes = max_draft_nodes;
     auto made = BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(drafter()), std::move(batch)).value();
-    if (const auto learned = learns()) made.planner().assume(1, learned->costs());
-    if (!saved_costs.empty()) made.planner().assume(1, prior());
+    made.planner().assume(1, prior());
     return made;
   }
   /// Returns the memory that gets the learned costs.

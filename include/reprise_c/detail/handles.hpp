@@ -159,14 +159,18 @@ struct GivenOptions {
                  read->max_draft_nodes, most_draft_nodes};
   GivenOptions given;
   given.drafter = drafter_options(*read);
-  if (read->memory != nullptr && read->curve == nullptr) {
-    given.memory = read->memory->memory;
-    given.costs.prior = given.memory->costs();
-  }
   if (read->saved_costs != nullptr || read->saved_costs_size != 0) {
     const auto prior = costs_in(read->saved_costs, read->saved_costs_size, read->engine);
     if (!prior) return prior.error();
     given.costs.prior = *prior;
+  }
+  if (read->memory != nullptr && read->curve == nullptr) {
+    given.memory = read->memory->memory;
+    const CostPrior kept = given.memory->costs();
+    if (kept.size() != 0)
+      given.costs.prior = kept;
+    else if (given.costs.prior.size() != 0)
+      given.memory->keep_costs(given.costs.prior);
   }
   given.costs.max_nodes = limit_of(read->max_draft_nodes);
   if (read->curve != nullptr) {
@@ -277,7 +281,9 @@ inline void keep(reprise_session& handle) noexcept {
   const auto bytes = array_of(static_cast<std::byte*>(buffer), room);
   if (!bytes) return bytes.error();
   const auto saved = handle.memory.save(*bytes, tokenizer, salt);
-  needed = saved ? saved->size() : static_cast<std::size_t>(saved.error().value);
+  needed = saved                                          ? saved->size()
+           : saved.error().code == ErrorCode::out_of_room ? static_cast<std::size_t>(saved.error().value)
+                                                          : 0;
   if (!saved) return saved.error();
   return {};
 }
