@@ -7,7 +7,7 @@
 
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
+#include "reprise/history/memory.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/table_snapshots.hpp"
-#include "reprise/history/memory.hpp"
 #include "reprise/index/next_tokens.hpp"

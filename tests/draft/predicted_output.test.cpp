@@ -122,7 +122,8 @@ TEST(PredictedOutput, OfARequestThatIsForgottenIsOfNoOtherOne) {
   ASSERT_TRUE(batch.predict(1, secret));
   batch.forget(0);
   ASSERT_TRUE(batch.assign(1, NgramDrafter<>()));
-  for (const TokenSpan draft : *batch.draft(slots)) EXPECT_THAT(draft, Not(Contains(100)));
+  const auto drafts = batch.draft(slots);
+  for (const TokenSpan draft : *drafts) EXPECT_THAT(draft, Not(Contains(100)));
 }
 TEST(PredictedOutput, HasABound) {
   NgramDrafter<> drafter;

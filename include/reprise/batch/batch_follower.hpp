@@ -67,12 +67,12 @@ struct FollowedSlot {
 /// every 16 tokens, if the strategy has a Memory. So answers to one prompt draft from each other (docs/rollouts.md).
 ///
 /// Cost of a call: for each slot, one comparison of all tokens in `ids` (two with a Memory), and the costs of its
-/// session and of the planner. Memory: with NgramDrafter, at most 42 KB for each slot, 80 bytes for each token of its longest request so
-/// far, and 68 KB for the planner. NgramOptions::prior takes 10 KB once, or for each slot that is assigned another one.
-/// Rankings take NgramOptions::row_bytes more for each slot, and a conversation also has the tokens that stay as
-/// evidence. A slot keeps its text, what it has learned and its pending draft. The scratch memory is on the stack of
-/// each thread, for one slot after another: 14 KB with NgramDrafter. Threads: one at a time; draft() can run its loops
-/// over the slots on several.
+/// session and of the planner. Memory: with NgramDrafter, at most 42 KB for each slot, 80 bytes for each token of its
+/// longest request so far, and 68 KB for the planner. NgramOptions::prior takes 10 KB once, or for each slot that is
+/// assigned another one. Rankings take NgramOptions::row_bytes more for each slot, and a conversation also has the
+/// tokens that stay as evidence. A slot keeps its text, what it has learned and its pending draft. The scratch memory
+/// is on the stack of each thread, for one slot after another: 14 KB with NgramDrafter. Threads: one at a time; draft()
+/// can run its loops over the slots on several.
 template <DraftStrategy S>
 class BatchFollower {
  public:
