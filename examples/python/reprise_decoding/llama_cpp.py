@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +50,7 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
         self._stop_at(eos)
         self._request, self._used = OTHER, self.drafter  # a request with a salt uses a drafter of its own
         self._before, self._closed = Counter[str](), Counter[str]()
-        self._text: Callable[..., Any] | None = None  # returns the ids up to a sampled token, and this one
-        self._sampled = 0, 0  # the last of them: how many ids are before it
+        self._count, self._sampled = 0, list[int]()  # tokens in the last call of the request, and those after them
 
     def __call__(self, input_ids: Any, /, **_: Any) -> Tokens:
         if np.less(input_ids, 0).any():  # rows of an image have no ids, and the engine leaves these unset
@@ -59,7 +58,10 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
         if current() is not self._request:
             self._end(self._request)
             self._begin(current(), input_ids[-1:])
-        return self._used.draft(input_ids, self._request.most(self.most) if self.drafter.enabled else 0)
+        self._sampled.clear()
+        draft = self._used.draft(input_ids, self._request.most(self.most) if self.drafter.enabled else 0)
+        self._count = len(input_ids)
+        return draft
 
     @property
     def statistics(self) -> Statistics:
@@ -76,6 +78,11 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     def _stop_at(self, eos: Any) -> None:
         self._eos = eos
         self.drafter.stop_at(eos)
+
+    def _picked(self, before: int, token: int) -> None:
+        """Notes a token that the engine has sampled after so many ids. It may be one of another request."""
+        if before == self._count + len(self._sampled) and current() is self._request:
+            self._sampled.append(token)
 
     def _begin(self, request: Request, sampled: Any) -> None:
         """Begins the requests of a block of request(). `sampled`: the output of the first one."""
@@ -94,11 +101,10 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
         """Ends them, and shows the drafter the tokens of the last pass."""
         if request is OTHER or request is not self._request:
             return
-        used = self._used
-        if self._text is not None:
-            ids = self._text(*self._sampled)
-            if not np.less(ids, 0).any():
-                used.draft(ids, 0, now=0)  # it is not known when the pass has ended
+        used, sampled = self._used, list(self._sampled)
+        if sampled:
+            with contextlib.suppress(ArgumentError):  # an exception came within draft(), which knows other tokens
+                used.draft(sampled, 0, now=0, after=self._count)  # it is not known when the pass has ended
         used.forget()
         after = counts(used)
         after.subtract(self._before)
@@ -152,14 +158,13 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
         try:
             # The engine finds the logits by idx - n_tokens.
             token = sample(engine, *arguments, idx=idx + engine.n_tokens - count, **named)
-            drafts._sampled = idx + 1, token
+            drafts._picked(idx + 1, token)
             return token
         finally:
             engine.n_tokens = count
 
     engine_batch.set_batch = with_logits  # type: ignore[union-attr]
     llama.sample = sample_row
-    drafts._text = lambda count, token: np.append(engine.input_ids[:count], np.int32(token))
     llama.draft_model = drafts
     return drafts
 

@@ -303,6 +303,25 @@ class DraftModels(unittest.TestCase):
                 seen = set(llama.draft_model(np.array(ask, np.int32)).tolist())
             self.assertEqual(bool(seen & set(secret[3:])), sees, (first, second))
 
+    def test_a_block_that_is_open_while_another_request_runs_does_not_get_its_text(self) -> None:
+        secret, ask = list(range(30, 58)), [1, 2, 3, 9, 30, 31, 32]
+        for other, count in (("b", 30), ("b", 1), (None, 30)):
+            llama = self.enabled()
+            with reprise_decoding.request(salt="a"):
+                llama.complete(prompt(1), 30)
+                with reprise_decoding.request(salt=other):
+                    llama.complete([1, 2, 3, *secret, 9, *secret], count)
+            with reprise_decoding.request(salt="a"):
+                seen = set(llama.draft_model(np.array(ask, np.int32)).tolist())
+            self.assertFalse(seen & set(secret[3:]), (other, count))
+
+    def test_a_block_that_outlives_the_object_of_its_request(self) -> None:
+        with reprise_decoding.request(salt="a") as one:
+            llama = self.enabled()
+            llama.complete(prompt(1), 50)
+            del llama
+        self.assertEqual(one.statistics.tokens, 49)
+
     def test_a_prediction_is_for_the_first_request_of_its_block(self) -> None:
         ids, other, unlike = prompt(1)[:19], prompt(2)[:19], range(40, 60)
         for salt in (None, "a"):
@@ -355,7 +374,7 @@ class DraftModels(unittest.TestCase):
                 second.complete(prompt(2), 50)
             second.complete(prompt(1), 50)
         self.assertEqual((inner.statistics.drafted, inner.statistics.passes), (0, 98))
-        self.assertEqual(outer.statistics.tokens, 97)  # the last pass before the inner block is not known
+        self.assertEqual(outer.statistics.tokens, 98)
         self.assertGreater(outer.statistics.accepted, 20)
 
     def test_an_exception_in_a_request(self) -> None:
