@@ -101,9 +101,9 @@ class Proposer:
         lengths, longest = np.asarray(num_tokens_no_spec)[: len(drafts)].tolist(), self.max_length
         settings = self._settings(token_ids_cpu, len(drafts))
         rows = [
-            _Row(number, length, length - len(sampled), settings[number])
-            for number, (sampled, length) in enumerate(zip(sampled_token_ids, lengths))
-            if len(sampled) and length < longest
+            _Row(number, length, length - len(sampled), told)
+            for number, (sampled, length, told) in enumerate(zip(sampled_token_ids, lengths, settings))
+            if len(sampled) and length < longest and told is not None
         ]
         table = self._table_of(token_ids_cpu)
         self._find(rows, table)
@@ -167,13 +167,14 @@ class Proposer:
             prediction = text(row.prediction, "reprise_prediction")
             self.drafter.predict(row.slot, rest(prediction, table[row.number, row.before : row.length]))
 
-    def _settings(self, ids: Any, rows: int) -> list[_Settings]:
-        """Returns the bound on drafted tokens, the salt and the prediction of each row."""
+    def _settings(self, ids: Any, rows: int) -> list[_Settings | None]:
+        """Returns the bound on drafted tokens, the salt and the prediction of each row. None: its salt is not known."""
         runner: Any = self._runner() if self._runner is not None else None
-        batch = getattr(runner, "input_batch", None)
-        if batch is None or batch.token_ids_cpu is not ids:
-            return [self._usual] * rows
-        requests = [runner.requests.get(name) for name in batch.req_ids[:rows]]
+        batch, known = getattr(runner, "input_batch", None), getattr(runner, "requests", None)
+        names = getattr(batch, "req_ids", ())[:rows]
+        if known is None or len(names) < rows or getattr(batch, "token_ids_cpu", None) is not ids:
+            return [self._usual if self._runner is None or not _carries_salts else None] * rows
+        requests = [known.get(name) for name in names]
         extras = [getattr(getattr(each, "sampling_params", None), "extra_args", None) for each in requests]
         return [self._settings_in(extra) if extra else self._usual for extra in extras]
 

@@ -630,6 +630,23 @@ class Settings(unittest.TestCase):
             del ModelRunner.propose_draft_token_ids  # another release: the requests are not known
             self.assertFalse(self.drafts(self.given(None), None, self.ASK))
 
+    def test_a_release_that_passes_another_table_gets_no_drafts(self) -> None:
+        """Otherwise its requests with a salt would share the text of those without one."""
+        for change in (
+            lambda runner: setattr(runner.input_batch, "token_ids_cpu", runner.tokens.copy()),
+            lambda runner: delattr(runner.input_batch, "token_ids_cpu"),
+            lambda runner: delattr(runner, "requests"),
+            lambda runner: delattr(runner, "input_batch"),
+        ):
+            runner = self.runner()
+            runner.add(Request(prompt(1), 50), "a")
+            runner.step()
+            self.assertTrue(runner.drafts[-1][0])
+            change(runner)
+            for _ in range(3):
+                Runner.step(runner)
+                self.assertEqual(runner.drafts[-1], [[]])
+
     def test_ends_and_options_hold_for_requests_with_a_salt(self) -> None:
         end = plain(prompt(1), 40)[-1]
 
