@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import BELOW, Tokens, address, has_outside, stops, text, whole
+from ._arrays import BELOW, Tokens, address, has_outside, stops, tokens, whole
 from ._batch import BatchDrafter
 from ._errors import error
 from ._library import Slot, library
@@ -43,7 +43,7 @@ class Proposer:
     Three entries of SamplingParams.extra_args (`vllm_xargs` of a server) are settings of a request:
     `reprise_enabled`: False (or 0) turns drafts off. `reprise_max_draft`: upper bound on drafted tokens of a pass.
     `reprise_prediction`: a list of token ids that the output may repeat, see Drafter.predict(). An entry with another
-    kind of value has no effect, because an exception would end the engine.
+    kind of value, or with an id that the model does not have, has no effect, because it would end the engine.
     Drafts come from text of the `cache_salt` of a request alone.
 
     Nothing is drafted after an EOS token of the model. Requests with `ignore_eos` or `min_tokens` have shorter drafts
@@ -68,7 +68,9 @@ class Proposer:
         kept = ("memory", "max_bytes", "key")  # options of assign()
         self._assigned: dict[str, Any] = {name: value for name, value in options.items() if name in kept}
         self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **options)
-        eos = _eos(vllm_config.model_config, self.drafter._below) if self.eos is None else self.eos
+        model = vllm_config.model_config
+        self._vocabulary = min(int(getattr(model, "get_vocab_size", int)()), self.drafter._below)  # 0: unknown
+        eos = _eos(model, self.drafter._below) if self.eos is None else self.eos
         for slot in range(self.drafter.slots):
             self.drafter.stop_at(slot, eos)
         self._free = list(range(self.drafter.slots))
@@ -164,7 +166,7 @@ class Proposer:
     def _predict(self, row: _Row, table: Any) -> None:
         """Gives its prediction to the slot of a row with a new text."""
         with contextlib.suppress(TypeError, ValueError, MemoryError):
-            prediction = text(row.prediction, "reprise_prediction")
+            prediction = tokens(row.prediction, "reprise_prediction", self._vocabulary)  # others would end the engine
             self.drafter.predict(row.slot, rest(prediction, table[row.number, row.before : row.length]))
 
     def _settings(self, ids: Any, rows: int) -> list[_Settings | None]:

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 import reprise_decoding
 import reprise_decoding.vllm
-from support import after, next_token, plain, prompt
+from support import VOCABULARY, after, next_token, plain, prompt
 
 MAX_LENGTH = 320
 
 
 def config(most: int = 16, rows: int = 8, **model: Any) -> Any:
+    model = {"get_vocab_size": lambda: VOCABULARY, **model}
     return types.SimpleNamespace(
         scheduler_config=types.SimpleNamespace(max_num_seqs=rows),
         speculative_config=types.SimpleNamespace(num_speculative_tokens=most),
@@ -570,6 +571,25 @@ class Settings(unittest.TestCase):
             without = without or passes
             self.assertEqual(passes, 3 if helps else without, given)
         self.assertGreater(without, 3)
+
+    def test_a_prediction_with_ids_that_the_model_does_not_have(self) -> None:
+        for wrong in (VOCABULARY, 10**9, 2**31 - 1, -1):
+            for dtype in (list, np.array):
+                runner = self.runner()
+                runner.add(Request(prompt(1), 5), reprise_prediction=dtype([40, 41, 42, wrong, wrong, 43]))
+                runner.step()
+                self.assertNotIn(40, runner.drafts[-1][0])
+
+        class Bounded(Proposer):
+            options = {**Proposer.options, "vocabulary": 60}
+
+        unknown = config()
+        del unknown.model_config.get_vocab_size
+        for kind, settings, ids in ((Bounded, config(), [40, 61]), (Proposer, unknown, [40, 41])):
+            runner = ModelRunner(kind, settings)
+            runner.add(Request([1, 2, 3], 5), reprise_prediction=ids)
+            runner.step()
+            self.assertNotIn(40, runner.drafts[-1][0])
 
     SECRET = [40, 51, 42, 57, 44, 59, 46, 41, 48, 53, 50, 55]
 
