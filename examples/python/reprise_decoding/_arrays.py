@@ -37,7 +37,10 @@ def tokens(ids: Any, name: str, below: int = BELOW) -> Tokens:
         if array.dtype.kind not in "iu" and not large:
             found = f"the array is of the type {array.dtype}"
             if isinstance(ids, (list, tuple)):
-                at = next(i for i, x in enumerate(ids) if isinstance(x, bool) or not isinstance(x, (int, np.integer)))
+                wrong = (i for i, x in enumerate(ids) if isinstance(x, bool) or not isinstance(x, (int, np.integer)))
+                at = next(wrong, None)
+                if at is None:  # integers that have no common type, such as 2^63 and -1
+                    return tokens(np.array([int(x) for x in ids], object), name, below)
                 found = f"{name}[{at}] is of the type {type(ids[at]).__name__}"
             raise TypeError(f"{name}: token ids must be integers, but {found}")
         if array.min() < 0 or array.max() >= below:

@@ -82,6 +82,8 @@ BAD: list[tuple[Call, type[Exception], str, str]] = [
     (lambda o: o.drafter.draft([[1], [2, 3]]), ValueError, "ids: ", "pass one flat list"),
     (lambda o: o.drafter.draft([1, 2**70]), ValueError, "ids: ", "must be below 2147483648"),
     (lambda o: o.drafter.draft([-(2**40)]), ValueError, "ids: ", "must be 0 or more"),
+    (lambda o: o.drafter.draft([2**63, -1]), ValueError, "ids: ", "must be below 2147483648"),
+    (lambda o: o.drafter.predict([1, -1, 2**64 - 1]), ValueError, "ids: ", "must be 0 or more"),
     (lambda o: o.session.begin({"input_ids": TEXT}), TypeError, "ids: ", 'pass its "input_ids"'),
     (lambda o: o.session.begin([]), ValueError, "ids: ", "begin with at least one token"),
     (lambda o: o.session.rebase("text"), TypeError, "ids: ", "pass what the tokenizer returns"),

@@ -562,6 +562,7 @@ class Settings(unittest.TestCase):
         for given, helps in (
             (None, False), (expected, True), (tuple(expected), True), (expected[1:], True), ([], False), (5, False),
             ("text", False), (["a"], False), ([1.5], False), ([[1], [2, 3]], False), ([2**40], False), ({}, False),
+            ([2**63, -1], False),
         ):  # fmt: skip
             runner = self.runner()
             told, other = runner.add(Request(ids, 34), reprise_prediction=given), runner.add(Request(prompt(2)[:19], 34))
