@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _SALT = "reprise_cache_salt"  # in extra_args of a request, on its way through the engine
 _carries_salts = False  # register() has been called
 _MANY = 2**31  # more rows than any pass has
-_Settings = tuple[int, int | str, Any]
+_Owner = tuple[int | str, str | None]  # whose text a slot has: a salt, and the name of a request with a prediction
+_Settings = tuple[int, _Owner, Any]
 _DRAFTS = [c_int32 * count for count in range(LONGEST + 1)]
 
 
@@ -74,8 +75,8 @@ class Proposer:
         for slot in range(self.drafter.slots):
             self.drafter.stop_at(slot, eos)
         self._free = list(range(self.drafter.slots))
-        self._usual: _Settings = self.most, options.get("salt", 0), None  # of rows without settings
-        self._salts = [self._usual[1]] * self.drafter.slots  # of the texts
+        self._usual: _Settings = self.most, (options.get("salt", 0), None), None  # of rows without settings
+        self._whose = [self._usual[1]] * self.drafter.slots  # of the texts
         self._ends: dict[int, tuple[int, ...]] = {}  # how the text of each slot ends, in order of their last use
         self._owners: dict[int, int] = {}  # the slots of the rows in the last call
         self._planned: dict[int, int] = {}  # the rows of each slot in its last pass
@@ -131,11 +132,11 @@ class Proposer:
                     else:
                         row.slot = next(iter(ends))
                         del ends[row.slot]
-                    if self._salts[row.slot] == row.salt:
+                    if self._whose[row.slot][0] == row.owner[0]:
                         self.drafter.forget(row.slot)
                     else:
-                        self.drafter.assign(row.slot, salt=row.salt, **self._assigned)
-                        self._salts[row.slot] = row.salt
+                        self.drafter.assign(row.slot, salt=row.owner[0], **self._assigned)
+                    self._whose[row.slot] = row.owner
                     if row.prediction is not None:
                         self._predict(row, table)
             good = [row for row in good if row.slot >= 0]
@@ -170,7 +171,7 @@ class Proposer:
             self.drafter.predict(row.slot, rest(prediction, table[row.number, row.before : row.length]))
 
     def _settings(self, ids: Any, rows: int) -> list[_Settings | None]:
-        """Returns the bound on drafted tokens, the salt and the prediction of each row. None: its salt is not known."""
+        """Returns the bound on drafted tokens, the owner and the prediction of each row. None: its salt is not known."""
         runner: Any = self._runner() if self._runner is not None else None
         batch, known = getattr(runner, "input_batch", None), getattr(runner, "requests", None)
         names = getattr(batch, "req_ids", ())[:rows]
@@ -178,23 +179,25 @@ class Proposer:
             return [self._usual if self._runner is None or not _carries_salts else None] * rows
         requests = [known.get(name) for name in names]
         extras = [getattr(getattr(each, "sampling_params", None), "extra_args", None) for each in requests]
-        return [self._settings_in(extra) if extra else self._usual for extra in extras]
+        return [self._settings_in(extra, name) if extra else self._usual for extra, name in zip(extras, names)]
 
-    def _settings_in(self, extra: dict[str, Any]) -> _Settings:
-        (most, salt, _), bound = self._usual, extra.get("reprise_max_draft")
+    def _settings_in(self, extra: dict[str, Any], name: str) -> _Settings:
+        (most, (salt, _), _), bound = self._usual, extra.get("reprise_max_draft")
         if isinstance(bound, (int, float)) and bound >= 1:
             most = int(min(most, bound))
         most = 0 if extra.get("reprise_enabled") == 0 else most
-        return most, extra.get(_SALT, salt) if _carries_salts else salt, extra.get("reprise_prediction")
+        salt = extra.get(_SALT, salt) if _carries_salts else salt
+        prediction = extra.get("reprise_prediction")
+        return most, (salt, name if prediction is not None else None), prediction
 
     def _find(self, rows: list[_Row], table: Any) -> None:
         """Gives each row the slot whose tokens its text begins with, if there is one."""
-        owners, ends, salts, guessed = self._owners, self._ends, self._salts, []
+        owners, ends, whose, guessed = self._owners, self._ends, self._whose, []
         for row in rows:  # nearly all rows still have their slots of the last call
             slot = owners.get(row.number, -1)
             end = ends.get(slot)
             # The second length: the call is repeated.
-            if end is not None and (end[0] == row.before or end[0] == row.length) and salts[slot] == row.salt:
+            if end is not None and (end[0] == row.before or end[0] == row.length) and whose[slot] == row.owner:
                 row.slot = slot
                 guessed.append(row)
         if self._check(guessed) == len(rows):
@@ -204,11 +207,11 @@ class Proposer:
         slots: dict[Any, list[int]] = {}
         for slot, end in ends.items():
             if slot not in taken:
-                slots.setdefault((salts[slot], end), []).append(slot)
+                slots.setdefault((whose[slot], end), []).append(slot)
         guessed = []
         for row in lost:
             for length in (row.before, row.length):
-                if found := slots.get((row.salt, _end(table[row.number], length))):
+                if found := slots.get((row.owner, _end(table[row.number], length))):
                     row.slot = found.pop(0)
                     guessed.append(row)
                     break
@@ -218,7 +221,7 @@ class Proposer:
             if row.slot < 0:  # a new text, a wrong guess, or passes without a call
                 ids = table[row.number, : row.length]
                 for slot, end in ends.items():
-                    if slot in taken or salts[slot] != row.salt:
+                    if slot in taken or whose[slot] != row.owner:
                         continue
                     if row.known < end[0] <= row.length and end == _end(ids, end[0]):
                         row.known, row.slot = max((row.known, row.slot), (self.drafter.known(slot, ids), slot))
@@ -320,11 +323,11 @@ def _runner() -> weakref.ref[Any] | None:
 class _Row:
     """A row of the batch."""
 
-    __slots__ = ("number", "length", "before", "most", "salt", "prediction", "slot", "known", "end")
+    __slots__ = ("number", "length", "before", "most", "owner", "prediction", "slot", "known", "end")
 
     def __init__(self, number: int, length: int, before: int, settings: _Settings) -> None:
         self.number, self.length, self.before = number, length, before  # tokens now, and before the pass
-        self.most, self.salt, self.prediction = settings
+        self.most, self.owner, self.prediction = settings
         self.slot = -1  # none
         self.known = 0  # tokens that the slot knows
         self.end: tuple[int, ...] = ()

@@ -573,6 +573,19 @@ class Settings(unittest.TestCase):
             self.assertEqual(passes, 3 if helps else without, given)
         self.assertGreater(without, 3)
 
+    def test_a_prediction_is_for_its_request_alone(self) -> None:
+        """A request with the text of one that has ended goes on in its slot."""
+        ids, unlike, own = prompt(1)[:19], list(range(40, 56)), list(range(20, 36))
+        for told in ({}, {"reprise_prediction": own}):
+            runner = self.runner()
+            runner.add(Request(ids, 1), reprise_prediction=unlike)
+            runner.run()
+            self.assertEqual(runner.drafts.pop(), [unlike])
+            runner.add(Request(ids, 30), **told)
+            runner.run()
+            self.assertFalse({token for drafts in runner.drafts for token in drafts[0]} & set(unlike))
+            self.assertEqual(runner.drafts[0] == [own], bool(told))
+
     def test_a_prediction_with_ids_that_the_model_does_not_have(self) -> None:
         for wrong in (VOCABULARY, 10**9, 2**31 - 1, -1):
             for dtype in (list, np.array):
