@@ -185,7 +185,8 @@ class Proposer:
         (most, (salt, _), _), bound = self._usual, extra.get("reprise_max_draft")
         if isinstance(bound, (int, float)) and bound >= 1:
             most = int(min(most, bound))
-        most = 0 if extra.get("reprise_enabled") == 0 else most
+        enabled = extra.get("reprise_enabled")
+        most = 0 if isinstance(enabled, (int, float)) and not enabled else most
         salt = extra.get(_SALT, salt) if _carries_salts else salt
         prediction = extra.get("reprise_prediction")
         return most, (salt, name if prediction is not None else None), prediction

@@ -543,6 +543,7 @@ class Settings(unittest.TestCase):
             ({"reprise_max_draft": 100}, 16), ({"reprise_max_draft": 0}, 16), ({"other": 1}, 16),
             ({"reprise_max_draft": "3", "reprise_enabled": "no"}, 16), ({"reprise_max_draft": float("nan")}, 16),
             ({"reprise_max_draft": -1}, 16), ({"reprise_max_draft": [3]}, 16),
+            ({"reprise_enabled": np.array([0, 0]), "reprise_max_draft": np.array([1, 1])}, 16),
         ):  # fmt: skip
             runner = self.runner()
             told, other = runner.add(Request(prompt(1), 150), **extra), runner.add(Request(prompt(2), 150))
