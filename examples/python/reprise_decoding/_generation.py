@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import weakref
 
+from ._arrays import Tokens
 from ._errors import ArgumentError, OrderError
 from ._memory import Memory
 from ._request import Request
 from ._session import Session
 
 
-def session_for(request: Request, session: Session | None, memory: Memory | None) -> Session:
+def session_for(ids: Tokens, request: Request, session: Session | None, memory: Memory | None) -> Session:
     """Returns the session of a request: that of the caller, or a new one with the salt of the request."""
+    if not ids.size:  # begin() would refuse them, after predict(): the next request would draft from the prediction
+        raise ArgumentError("ids: the context is empty: begin with at least one token (BOS will do)")
     if session is None:
         return Session(memory=memory, salt=request.salt or 0)
     if memory is not None or request.salt is not None:

@@ -47,7 +47,7 @@ def generate_step(
     most = request.most(whole(most, "most", most=LONGEST))
     if max_tokens == 0:
         return
-    session = session_for(request, session, memory)
+    session = session_for(ids, request, session, memory)
     limits: dict[str, Any] = {"max_tokens": max(max_tokens, 0), "eos": ends(eos, session._below)}
     generation = Generation()
     try:

@@ -40,7 +40,7 @@ def generate(
     most = request.most(whole(most, "most", most=LONGEST))
     if whole(max_tokens, "max_tokens") == 0:
         return
-    session = session_for(request, session, memory)
+    session = session_for(ids, request, session, memory)
     generation = Generation()
     try:
         generation.begin(session)

@@ -224,6 +224,21 @@ class Steps(unittest.TestCase):
         self.assertEqual(passes[0], 2)
         self.assertGreater(passes[1], 2)
 
+    def test_a_request_without_a_prompt_leaves_nothing_to_the_next(self) -> None:
+        list(self.module.generate_step(prompt(1), model, max_tokens=20, session=self.session))
+        with reprise_decoding.request(prediction=range(40, 60)) as one:
+            with self.assertRaisesRegex(reprise_decoding.ArgumentError, "^ids: the context is empty"):
+                list(self.module.generate_step([], model, session=self.session))
+        self.assertEqual(one.statistics.passes, 0)
+        drafted: list[int] = []
+
+        def see(ids: Any, cache: Any) -> Any:
+            drafted.extend(ids[0].tolist())
+            return model(ids, cache)
+
+        list(self.module.generate_step(prompt(1), see, max_tokens=20, session=self.session))
+        self.assertFalse(set(drafted) & set(range(40, 60)))
+
 
 if __name__ == "__main__":
     unittest.main()
