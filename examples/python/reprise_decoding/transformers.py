@@ -145,7 +145,10 @@ class Drafts:
 
     def save_costs(self, engine: str) -> bytes:
         """As Drafter.save_costs(): the costs that the last generation has learned."""
-        return Drafter(memory=self._options["memory"]).save_costs(engine)
+        if self._options["memory"] is not None:
+            return Drafter(**self._options).save_costs(engine)  # with its salt: another may take the place of one
+        with self._drafter() as drafter:
+            return bytes(drafter.save_costs(engine))
 
     def _new(self, salt: int | None = None) -> Any:
         options: Options = self._options if salt is None else {**self._options, "salt": salt}

@@ -565,6 +565,21 @@ class Enabled(Case):
         again = self.module.enable(self.model, saved_costs=saved, engine="mine")
         self.assertEqual(again.save_costs("mine"), saved)
 
+    def test_saving_costs_leaves_the_memory_as_it_is(self) -> None:
+        memory = reprise_decoding.Memory(salts=1)
+        drafts = self.module.enable(self.model, memory=memory, salt=5)
+        self.model.generate(prompt(1), 30)
+        drafts._free.clear()  # no drafter uses the salt
+        kept = memory.save(salt=5)
+        drafts.save_costs("mine")
+        self.assertEqual(memory.save(salt=5), kept)
+
+    def test_costs_are_saved_without_a_memory(self) -> None:
+        drafts = self.module.enable(self.model, memory=None)
+        new = drafts.save_costs("mine")
+        self.model.generate(prompt(1), 90)
+        self.assertNotEqual(drafts.save_costs("mine"), new)
+
 
 class Requests(Case):
     def test_a_bound_and_the_counts_of_one_request(self) -> None:
