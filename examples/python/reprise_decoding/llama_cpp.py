@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import secrets
 import sys
 import weakref
 from collections import Counter
@@ -36,7 +37,7 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
     """Drafts for one Llama object. `most`: upper bound on drafted tokens of a pass. `options`: those of Drafter.
 
     The default of `memory` is a Memory: later requests draft from earlier ones. Memory(text=False) keeps only what was
-    learned, and None nothing.
+    learned, and None nothing. The default of `key` is random.
     `eos`: the tokens that end a generation: nothing is drafted after them. enable() takes those of the model.
     The engine calls it before each pass, with all committed tokens.
     Llama(draft_model=DraftModel(), logits_all=True) works too, but costs more than enable(): the engine then computes
@@ -45,7 +46,9 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
 
     def __init__(self, most: int = 16, eos: Any = (), **options: Unpack[Options]) -> None:
         self.most = whole(most, "most", most=LONGEST)
-        options.setdefault("memory", Memory())  # the engine hands text on to the next request, too
+        key = options.setdefault("key", secrets.randbits(64))
+        if "memory" not in options:
+            options["memory"] = Memory(key=key)  # the engine hands text on to the next request, too
         self.drafter, self._options = Drafter(**options), options
         self._stop_at(eos)
         self._request, self._used = OTHER, self.drafter  # a request with a salt uses a drafter of its own

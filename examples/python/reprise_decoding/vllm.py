@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import sys
 import types
 import warnings
@@ -51,8 +52,8 @@ class Proposer:
     there, and their `stop_token_ids` and `max_tokens` are not used.
     """
 
-    #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens, and that of `memory` a Memory. It
-    #: keeps text if vLLM shares a prefix cache between requests and the salts of requests are known, see register().
+    #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens, that of `key` is random, and that of
+    #: `memory` a Memory. It keeps text if vLLM shares a prefix cache between requests and the salts of requests are known, see register().
     options: ClassVar[Options] = {}
     #: The tokens that end a generation; None: those of the model's configuration and generation_config.json.
     eos: ClassVar[Any] = None
@@ -65,7 +66,9 @@ class Proposer:
         caching = getattr(getattr(vllm_config, "cache_config", None), "enable_prefix_caching", False)
         self._runner = _runner()
         keeps_text = bool(caching) and _carries_salts and self._runner is not None
-        options: Options = {"max_draft": self.most, "memory": Memory(text=keeps_text), **self.options}
+        options: Options = {"max_draft": self.most, "key": secrets.randbits(64), **self.options}
+        if "memory" not in options:
+            options["memory"] = Memory(text=keeps_text, key=options["key"])
         kept = ("memory", "max_bytes", "key")  # options of assign()
         self._assigned: dict[str, Any] = {name: value for name, value in options.items() if name in kept}
         self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **options)

@@ -193,6 +193,14 @@ class DraftModels(unittest.TestCase):
             self.assertTrue(any(draft[-1:] == [eos] for draft in made))
             self.assertLess(llama.passes, 90)
 
+    def test_the_default_keys_are_secret(self) -> None:
+        models = [self.module.DraftModel() for _ in range(2)]
+        self.assertNotEqual(models[0]._options["key"], models[1]._options["key"])
+        with unittest.mock.patch.object(self.module, "Memory", wraps=reprise_decoding.Memory) as made:
+            self.module.DraftModel(key=7)
+            self.module.DraftModel(memory=None)
+        made.assert_called_once_with(key=7)
+
     def test_ends_outside_the_vocabulary_of_the_drafter(self) -> None:
         llama = Llama(ends=(5, 63))
         self.module.enable(llama, vocabulary=60)

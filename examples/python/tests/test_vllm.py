@@ -695,6 +695,25 @@ class Settings(unittest.TestCase):
         self.assertEqual(after([draft for drafts in runner.drafts for draft in drafts], end), 0)
         self.assertLess(runner.passes, 180)
 
+    def test_the_default_keys_are_secret(self) -> None:
+        module, keys, given = reprise_decoding.vllm, [], reprise_decoding.Memory(text=False)
+        for name in ("BatchDrafter", "Memory"):
+            made = unittest.mock.patch.object(module, name, wraps=getattr(module, name))
+            with made as called:
+                for _ in range(2):
+                    self.runner()
+                keys.append([call.kwargs["key"] for call in called.call_args_list])
+        for first, second in keys:
+            self.assertNotEqual(first, second)
+
+        class Keyed(Proposer):
+            options = {**Proposer.options, "key": 7, "memory": given}
+
+        with unittest.mock.patch.object(module, "Memory") as unused:
+            proposer = Keyed(config())
+        unused.assert_not_called()
+        self.assertEqual(proposer._assigned, {"key": 7, "memory": given})
+
     def test_the_runner_is_freed(self) -> None:
         runner = self.runner()
         freed = weakref.ref(runner)
