@@ -275,10 +275,10 @@ REPRISE_API reprise_status reprise_batch_forget(reprise_batch* batch, size_t slo
 /* Like reprise_follower_predict(), for one slot. Call it after reprise_batch_assign(). */
 REPRISE_API reprise_status reprise_batch_predict(reprise_batch* batch, size_t slot, const reprise_token* tokens,
                                                  size_t count);
-/* The next ids of a slot begin a new sequence that drafts with the `memory`, `salt`, `key` and `max_bytes` of these
- * options, such as those of the request's tenant. The other members have no effect: costs belong to the batch. A
- * request that goes on in another slot needs a call there, too. Afterwards, the slot does not use its earlier memory.
- */
+/* The next ids of a slot begin a new sequence that drafts with the `memory`, `salt`, `key`, `max_bytes` and
+ * `vocabulary` of these options, such as those of the request's tenant. The other members have no effect: costs belong
+ * to the batch. A request that goes on in another slot needs a call there, too. Afterwards, the slot does not use its
+ * earlier memory. */
 REPRISE_API reprise_status reprise_batch_assign(reprise_batch* batch, size_t slot, const reprise_options* options);
 /* Like reprise_follower_statistics(), for all sequences of a slot. */
 REPRISE_API reprise_status reprise_batch_statistics(reprise_batch* batch, size_t slot, char* buffer, size_t room,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _library
-from ._arrays import Tokens, address, copied, ends, text, tokens, whole
+from ._arrays import BELOW, Tokens, address, copied, ends, text, tokens, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError
 from ._handle import Owner
@@ -145,10 +145,10 @@ class BatchDrafter(Owner):
     ) -> None:
         """Makes the next ids of a slot begin a new sequence with these options, such as the salt of its tenant.
 
-        Options of the batch that are not given again do not hold for the slot any more, except costs and `max_draft`. A
-        request that goes on in another slot needs a call there, too.
+        Options of the batch that are not given again do not hold for the slot any more, except costs, `max_draft` and
+        `vocabulary`. A request that goes on in another slot needs a call there, too.
         """
-        struct, _ = options(memory=memory, salt=salt, max_bytes=max_bytes, key=key)
+        struct, _ = options(memory=memory, salt=salt, max_bytes=max_bytes, key=key, vocabulary=self._below % BELOW)
         self._call("assign", self._known(slot), ctypes.byref(struct))
 
     def report_top_k(self, slot: int, row: int, likeliest: Any) -> None:

@@ -52,8 +52,9 @@ class Proposer:
     there, and their `stop_token_ids` and `max_tokens` are not used.
     """
 
-    #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens, that of `key` is random, and that of
-    #: `memory` a Memory. It keeps text if vLLM shares a prefix cache between requests and the salts of requests are known, see register().
+    #: Options of BatchDrafter. The default of `max_draft` is num_speculative_tokens, and that of `key` is random. That
+    #: of `memory` is a Memory. It keeps text if vLLM shares a prefix cache between requests and the salts of requests
+    #: are known, see register().
     options: ClassVar[Options] = {}
     #: The tokens that end a generation; None: those of the model's configuration and generation_config.json.
     eos: ClassVar[Any] = None
@@ -174,7 +175,7 @@ class Proposer:
             self.drafter.predict(row.slot, rest(prediction, table[row.number, row.before : row.length]))
 
     def _settings(self, ids: Any, rows: int) -> list[_Settings | None]:
-        """Returns the bound on drafted tokens, the owner and the prediction of each row. None: its salt is not known."""
+        """Returns the bound on drafted tokens, the owner and the prediction of each row. None: it is not known."""
         runner: Any = self._runner() if self._runner is not None else None
         batch, known = getattr(runner, "input_batch", None), getattr(runner, "requests", None)
         names = getattr(batch, "req_ids", ())[:rows]

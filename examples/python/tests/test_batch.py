@@ -164,6 +164,13 @@ class Batches(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^memory: it has been closed"):
             batch.assign(0, memories[0])
 
+    def test_placeholders_are_not_drafted_in_an_assigned_slot(self) -> None:
+        text = [1, 2, 3, 99] * 8 + [1, 2, 3]
+        for vocabulary in (0, 64, 2**31):
+            batch = reprise_decoding.BatchDrafter(1, cost=CHEAP, vocabulary=vocabulary)
+            batch.assign(0)
+            self.assertEqual(99 in batch.draft({0: text})[0], vocabulary != 64)
+
     def test_a_prediction_is_for_the_next_request_of_its_slot(self) -> None:
         batch = reprise_decoding.BatchDrafter(2, cost=CHEAP)
         batch.predict(1, range(40, 60))
