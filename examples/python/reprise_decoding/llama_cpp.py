@@ -143,6 +143,7 @@ def enable(llama: Any, most: int = 16, **options: Unpack[Options]) -> DraftModel
     most = min(most, llama.n_batch - 1)  # the engine samples from the rows of one batch only
     on_gpu = llama.model_params.n_gpu_layers != 0 and llama_cpp.llama_supports_gpu_offload()
     options.setdefault("clock", clock_for(not on_gpu))
+    options.setdefault("vocabulary", llama.n_vocab())  # a prediction may have other ids, which the engine refuses
     drafts = DraftModel(most, **options)
     drafts._stop_at(_stops(llama, drafts.drafter._below))
 

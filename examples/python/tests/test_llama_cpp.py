@@ -350,6 +350,11 @@ class DraftModels(unittest.TestCase):
                 llama.complete(prompt(4), 35)
             self.assertFalse(set(np.concatenate(made).tolist()) & set(unlike))
 
+    def test_ids_that_the_model_does_not_have_are_not_drafted(self) -> None:
+        llama = self.enabled()
+        with reprise_decoding.request(prediction=[40, 41, VOCABULARY, 42]):
+            self.assertEqual(llama.draft_model(np.array([1, 2, 3], np.int32)).tolist(), [40, 41])
+
     def test_requests_with_a_salt_are_counted_and_end_where_the_model_ends(self) -> None:
         eos = plain(prompt(1), 40)[-1]
         llama = self.enabled(ends=(eos,))
