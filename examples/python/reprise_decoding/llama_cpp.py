@@ -23,6 +23,7 @@ from llama_cpp.llama_speculative import LlamaDraftModel
 from ._arrays import Tokens, stops, whole
 from ._drafter import Drafter
 from ._errors import ArgumentError
+from ._handle import Lock
 from ._memory import Memory
 from ._options import LONGEST, clock_for
 from ._request import OTHER, Request, counts, current, request
@@ -53,14 +54,14 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
         self._stop_at(eos)
         self._request, self._used = OTHER, self.drafter  # a request with a salt uses a drafter of its own
         self._before, self._closed = Counter[str](), Counter[str]()
+        self._lock = Lock("DraftModel", waits=True)  # a block may end in another thread than the next request begins in
         self._count, self._sampled = 0, list[int]()  # tokens in the last call of the request, and those after them
 
     def __call__(self, input_ids: Any, /, **_: Any) -> Tokens:
         if np.less(input_ids, 0).any():  # rows of an image have no ids, and the engine leaves these unset
             return np.empty(0, np.int32)
         if current() is not self._request:
-            self._end(self._request)
-            self._begin(current(), input_ids[-1:])
+            self._lock.alone(self._change, current(), input_ids[-1:])
         self._sampled.clear()
         draft = self._used.draft(input_ids, self._request.most(self.most) if self.drafter.enabled else 0)
         self._count = len(input_ids)
@@ -87,8 +88,9 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
         if before == self._count + len(self._sampled) and current() is self._request:
             self._sampled.append(token)
 
-    def _begin(self, request: Request, sampled: Any) -> None:
+    def _change(self, request: Request, sampled: Any) -> None:
         """Begins the requests of a block of request(). `sampled`: the output of the first one."""
+        self._end(self._request)
         used = self.drafter
         if request is not OTHER:
             if request.salt is not None and self._options["memory"] is not None:
@@ -97,7 +99,7 @@ class DraftModel(LlamaDraftModel):  # type: ignore[misc]
                 used.stop_at(self._eos)
             used.forget()
             request.predict(used, sampled)
-            request.at_end(functools.partial(self._end, request))
+            request.at_end(functools.partial(self._lock.alone, self._end, request))
         self._used, self._before, self._request = used, counts(used), request
 
     def _end(self, request: Request) -> None:

@@ -323,6 +323,33 @@ class DraftModels(unittest.TestCase):
                 seen = set(llama.draft_model(np.array(ask, np.int32)).tolist())
             self.assertFalse(seen & set(secret[3:]), (other, count))
 
+    def test_a_block_that_ends_while_the_next_request_begins(self) -> None:
+        llama, ends, go = self.enabled(), threading.Event(), threading.Event()
+        found: list[Any] = []
+
+        def first() -> None:
+            with reprise_decoding.request(salt="a") as one:
+                llama.complete(prompt(1), 50)
+                used = llama.draft_model._used
+                draft, used.draft = used.draft, lambda *given, **named: slow(draft, *given, **named)
+            found.append(one.statistics.tokens)
+
+        def slow(draft: Any, *given: Any, **named: Any) -> Any:
+            ends.set()
+            go.wait(5)
+            return draft(*given, **named)
+
+        thread = threading.Thread(target=first)
+        thread.start()
+        ends.wait(5)
+        timer = threading.Timer(0.05, go.set)
+        timer.start()
+        with reprise_decoding.request(salt="b") as two:
+            self.assertEqual(llama.complete(prompt(2), 50), plain(prompt(2), 50))
+        thread.join()
+        timer.join()
+        self.assertEqual((found, two.statistics.tokens), ([49], 49))
+
     def test_a_block_that_outlives_the_object_of_its_request(self) -> None:
         with reprise_decoding.request(salt="a") as one:
             llama = self.enabled()
