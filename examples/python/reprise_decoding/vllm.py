@@ -80,7 +80,7 @@ class Proposer:
             self.drafter.stop_at(slot, eos)
         self._free = list(range(self.drafter.slots))
         self._usual: _Settings = self.most, (options.get("salt", 0), None), None  # of rows without settings
-        self._whose = [self._usual[1]] * self.drafter.slots  # of the texts
+        self._whose: list[_Owner] = [self._usual[1]] * self.drafter.slots  # of the texts
         self._ends: dict[int, tuple[int, ...]] = {}  # how the text of each slot ends, in order of their last use
         self._owners: dict[int, int] = {}  # the slots of the rows in the last call
         self._planned: dict[int, int] = {}  # the rows of each slot in its last pass
