@@ -110,7 +110,7 @@ TEST(PredictedOutput, IsOfOneSequence) {
 TEST(PredictedOutput, OfARequestThatIsForgottenIsOfNoOtherOne) {
   const Tokens secret = counting(100, 50);
   const Tokens ids = {1, 2, 3};
-  Follower<Speculator> follower;
+  Follower follower{Speculator()};
   ASSERT_TRUE(follower.predict(secret));
   follower.forget();
   EXPECT_THAT(*follower.draft(ids, 8), Not(Contains(100)));
