@@ -170,7 +170,7 @@ class NgramDrafter {
   /// Leaves the text so far to another drafter: this one is a copy, and hands over only what comes now.
   void skip_kept() noexcept { kept_ = context_.context().size(); }
   [[nodiscard]] bool shares_memory(const NgramDrafter& other) const noexcept {
-    return options_.memory.operator->() == other.options_.memory.operator->();
+    return options_.memory == other.options_.memory;
   }
 
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
@@ -197,8 +197,7 @@ class NgramDrafter {
     forget_proposal();
     if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) shown_.forget_lags();
     keep();
-    context_.rebase(before, context, options_.max_replaced);
-    const detail::CommonEnds common = detail::common_ends(before, context);
+    const detail::CommonEnds common = context_.rebase(before, context, options_.max_replaced);
     origins_.truncate(common.head);
     if (!options_.memory.empty()) origins_.append(context.size() - common.head, Origin::prompt);
     // A text that has only lost a part is in the memory already.

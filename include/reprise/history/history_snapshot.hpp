@@ -211,11 +211,13 @@ template <class History>
 
 namespace detail {
 
-/// Refuses bytes as load_history() does. Otherwise, writes their calibration, if they have one.
-[[nodiscard]] inline Result<void> check_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
-                                                std::uint32_t vocabulary, CalibrationState& calibration) noexcept {
+/// Refuses bytes as load_history() does. Otherwise, returns their reader, and writes their calibration if they have
+/// one.
+[[nodiscard]] inline Result<SnapshotReader> check_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
+                                                          std::uint32_t vocabulary,
+                                                          CalibrationState& calibration) noexcept {
   const auto reader = SnapshotReader::open(bytes, tokenizer);
-  if (!reader) return reader.error();
+  if (!reader) return reader;
   if (const auto runs = reader->section(SectionKind::runs))
     if (const auto valid = check_runs(*runs, vocabulary); !valid) return valid.error();
   if (const auto section = reader->section(SectionKind::calibration)) {
@@ -223,7 +225,23 @@ namespace detail {
     if (!learned) return learned.error();
     calibration = *learned;
   }
-  return {};
+  return reader;
+}
+/// Adds the text of a snapshot that check_history() has accepted.
+template <class History>
+void restore_history(const SnapshotReader& reader, History& history) noexcept {
+  const auto runs = reader.section(SectionKind::runs);
+  if (!runs) return;
+  const auto restore = [&](const RunView& run) {
+    history.begin_sequence(run.sequence());
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      const HistoryWord word = run.word(i);
+      history.restore(word.token(), word.origin(), run.use_count(i / tokens_per_use_count));
+    }
+  };
+  history.end_sequence();
+  static_cast<void>(for_each_run(*runs, restore));  // cannot fail, because check_runs() has accepted the runs
+  history.end_sequence();
 }
 
 }  // namespace detail
@@ -252,20 +270,9 @@ namespace detail {
 template <class History>
 [[nodiscard]] Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer, History& history,
                                         CalibrationState& calibration) noexcept {
-  if (auto valid = detail::check_history(bytes, tokenizer, history.options().vocabulary, calibration); !valid)
-    return valid;
-  const auto runs = SnapshotReader::open(bytes, tokenizer)->section(SectionKind::runs);
-  if (!runs) return {};
-  const auto restore = [&](const detail::RunView& run) {
-    history.begin_sequence(run.sequence());
-    for (std::size_t i = 0; i < run.size(); ++i) {
-      const detail::HistoryWord word = run.word(i);
-      history.restore(word.token(), word.origin(), run.use_count(i / detail::tokens_per_use_count));
-    }
-  };
-  history.end_sequence();
-  static_cast<void>(detail::for_each_run(*runs, restore));  // cannot fail, because check_runs() has accepted the runs
-  history.end_sequence();
+  const auto reader = detail::check_history(bytes, tokenizer, history.options().vocabulary, calibration);
+  if (!reader) return reader.error();
+  detail::restore_history(*reader, history);
   return {};
 }
 

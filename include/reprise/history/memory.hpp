@@ -172,20 +172,18 @@ class SaltMemory final : public DrafterMemory {
     if (next_tokens_.lines() != 0) write_next_tokens(writer, next_tokens_);
     return writer.finish();
   }
-  [[nodiscard]] Result<void> load(std::span<const std::byte> bytes, std::uint64_t tokenizer) noexcept {
-    const auto reader = SnapshotReader::open(bytes, tokenizer);
-    if (!reader) return reader.error();
+  /// Loads what check_history() has accepted.
+  [[nodiscard]] Result<void> load(const SnapshotReader& reader, CalibrationState learned) noexcept {
     const std::scoped_lock lock(writer_);
     // The table is checked first and loaded last, so that refused bytes change nothing.
     bool counted = false;
-    if (reader->section(SectionKind::next_tokens) && next_tokens_.lines() != 0) {
-      const auto valid = check_next_tokens(*reader->section(SectionKind::next_tokens), next_tokens_);
+    if (reader.section(SectionKind::next_tokens) && next_tokens_.lines() != 0) {
+      const auto valid = check_next_tokens(*reader.section(SectionKind::next_tokens), next_tokens_);
       if (!valid && valid.error().code != ErrorCode::other_table) return valid;
       counted = valid.has_value();
     }
-    CalibrationState learned;
-    if (auto loaded = load_history(bytes, tokenizer, store_, learned); !loaded) return loaded;
-    if (counted) static_cast<void>(load_next_tokens(*reader, next_tokens_));
+    restore_history(reader, store_);
+    if (counted) static_cast<void>(load_next_tokens(reader, next_tokens_));
     learned.lessons = std::max<std::uint64_t>(learned.lessons, 1);
     if (!shared_.empty()) shared_->keep({.calibration = &learned});
     const std::scoped_lock state(learned_);
@@ -311,13 +309,14 @@ class Memory {
   /// use (`value`: their number).
   [[nodiscard]] Result<void> load(std::span<const std::byte> bytes, std::uint64_t tokenizer, Salt salt = 0) noexcept {
     CalibrationState learned;
-    if (auto valid = detail::check_history(bytes, tokenizer, state_->options.vocabulary, learned); !valid) return valid;
+    const auto checked = detail::check_history(bytes, tokenizer, state_->options.vocabulary, learned);
+    if (!checked) return checked.error();
     const auto found = found_for(salt);
     if (found.salt == nullptr) return no_memory(sizeof(detail::SaltMemory));
     if (state_->options.max_bytes != 0 && found.salt->store().capacity() == 0)
       return Error{ErrorCode::out_of_memory, "all salts of the memory are in use: increase MemoryOptions::salts",
                    state_->options.salts, 0};
-    return found.salt->load(bytes, tokenizer);
+    return found.salt->load(*checked, learned);
   }
 
   /// Returns the costs of keep_costs(), for CostOptions::prior.
@@ -327,15 +326,13 @@ class Memory {
 
   /// Forgets all that was kept for a salt. Sequences that go on leave their text to it again when they end.
   void forget(Salt salt) noexcept {
-    State& state = *state_;
-    const std::scoped_lock lock(state.mutex);
-    for (SaltRef& kept : std::span(state.salts.get(), state.options.salts))
-      if (kept.salt != nullptr && kept.salt->salt() == salt) {
-        if (kept.ref->references() == 1)
-          kept = {};
-        else
-          kept.salt->clear();
-      }
+    const std::scoped_lock lock(state_->mutex);
+    SaltRef* const kept = state_->known(salt);
+    if (kept == nullptr) return;
+    if (kept->ref->references() == 1)
+      *kept = {};
+    else
+      kept->salt->clear();
   }
 
   /// Returns the memory of all salts that are kept.
@@ -343,7 +340,7 @@ class Memory {
     const State& state = *state_;
     const std::scoped_lock lock(state.mutex);
     std::size_t bytes = sizeof(State) + sizeof(detail::SharedMemory) + state.options.salts * sizeof(SaltRef);
-    for (const SaltRef& kept : std::span(state.salts.get(), state.options.salts))
+    for (const SaltRef& kept : state.places())
       if (kept.salt != nullptr) bytes += kept.salt->memory_bytes();
     return bytes;
   }
@@ -365,14 +362,20 @@ class Memory {
         if (auto allocated = made->allocate(options, key); !allocated) return allocated.error();
       return result;
     }
+    [[nodiscard]] std::span<SaltRef> places() const noexcept { return {salts.get(), options.salts}; }
+    [[nodiscard]] SaltRef* known(Salt salt) const noexcept {
+      for (SaltRef& kept : places())
+        if (kept.salt != nullptr && kept.salt->salt() == salt) return &kept;
+      return nullptr;
+    }
     /// Returns the memory of a salt, which is made if there is a place for it. Otherwise, it has no text.
     [[nodiscard]] SaltRef find(Salt salt) noexcept {
+      if (SaltRef* const kept = known(salt)) {
+        kept->used = ++clock;
+        return *kept;
+      }
       SaltRef* place = nullptr;
-      for (SaltRef& kept : std::span(salts.get(), options.salts)) {
-        if (kept.salt != nullptr && kept.salt->salt() == salt) {
-          kept.used = ++clock;
-          return kept;
-        }
+      for (SaltRef& kept : places()) {
         const bool free = kept.salt == nullptr || kept.ref->references() == 1;
         if (free && (place == nullptr || kept.used < place->used)) place = &kept;
       }
@@ -400,9 +403,8 @@ class Memory {
   /// Returns the memory of a salt; null if nothing is kept for it.
   [[nodiscard]] SaltRef kept_for(Salt salt) const noexcept {
     const std::scoped_lock lock(state_->mutex);
-    for (const SaltRef& kept : std::span(state_->salts.get(), state_->options.salts))
-      if (kept.salt != nullptr && kept.salt->salt() == salt) return kept;
-    return {};
+    const SaltRef* const kept = state_->known(salt);
+    return kept == nullptr ? SaltRef() : *kept;
   }
   static Error no_memory(std::size_t bytes) noexcept {
     return {ErrorCode::out_of_memory, "there is no memory for a memory of this size: decrease it", bytes, 0};

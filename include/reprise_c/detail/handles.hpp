@@ -203,10 +203,13 @@ inline void keep(reprise_session& handle) noexcept {
   handle.costs.keep(handle.session.control().learned());
 }
 
-/// Ends a snapshot and writes the bytes that it needs to `needed`. Error: out_of_room.
-[[nodiscard]] inline Result<void> finish(SnapshotWriter& writer, std::size_t& needed) noexcept {
-  const auto snapshot = writer.finish();
-  needed = snapshot ? snapshot->size() : static_cast<std::size_t>(snapshot.error().value);
+/// Writes the bytes that a snapshot needs to `needed`; 0 after an error that names none.
+[[nodiscard]] inline Result<void> report_size(const Result<std::span<const std::byte>>& snapshot,
+                                              std::size_t& needed) noexcept {
+  if (snapshot)
+    needed = snapshot->size();
+  else
+    needed = snapshot.error().code == ErrorCode::out_of_room ? static_cast<std::size_t>(snapshot.error().value) : 0;
   if (!snapshot) return snapshot.error();
   return {};
 }
@@ -220,7 +223,7 @@ inline void keep(reprise_session& handle) noexcept {
   if (!name) return name.error();
   SnapshotWriter writer(*bytes, no_tokenizer);
   if (auto written = save_costs(learned, *name, writer); !written) return written;
-  return finish(writer, needed);
+  return report_size(writer.finish(), needed);
 }
 
 /// Writes statistics as JSON with a final 0 to `buffer`, and the bytes needed to `needed`. If they do not fit, the
@@ -280,12 +283,7 @@ inline void keep(reprise_session& handle) noexcept {
                                        void* buffer, std::size_t room, std::size_t& needed) noexcept {
   const auto bytes = array_of(static_cast<std::byte*>(buffer), room);
   if (!bytes) return bytes.error();
-  const auto saved = handle.memory.save(*bytes, tokenizer, salt);
-  needed = saved                                          ? saved->size()
-           : saved.error().code == ErrorCode::out_of_room ? static_cast<std::size_t>(saved.error().value)
-                                                          : 0;
-  if (!saved) return saved.error();
-  return {};
+  return report_size(handle.memory.save(*bytes, tokenizer, salt), needed);
 }
 
 [[nodiscard]] inline Result<void> load(reprise_memory& handle, std::uint64_t salt, std::uint64_t tokenizer,

@@ -45,6 +45,7 @@ class Ref {
     if (counted_ != nullptr && base().references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &base();
   }
 
+  friend bool operator==(const Ref& a, const Ref& b) noexcept { return a.counted_ == b.counted_; }
   [[nodiscard]] bool empty() const noexcept { return counted_ == nullptr; }
   [[nodiscard]] T* operator->() const noexcept { return counted_; }
   [[nodiscard]] T& operator*() const noexcept { return *counted_; }

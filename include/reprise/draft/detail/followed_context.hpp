@@ -216,15 +216,19 @@ class FollowedContext {
   /// Replaces the context `before` with `fresh`. The old tokens between the common beginning and the common end become
   /// evidence, with up to 32 tokens before and after them. At most the latest `max_replaced` such tokens are
   /// kept. If memory runs out, the replaced tokens are dropped. Preconditions: `before` is
-  /// the current context; neither span points into this index.
-  REPRISE_COLD void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_replaced) {
+  /// the current context; neither span points into this index. Returns what both have in common.
+  REPRISE_COLD CommonEnds rebase(TokenSpan before, TokenSpan fresh, std::size_t max_replaced) {
     REPRISE_EXPECTS(before.size() == size_ - replaced_);
     const CommonEnds common = common_ends(before, fresh);
-    if (!index_.exhausted() && common.head == before.size()) return observe(fresh, fresh.size() - common.head);
+    if (!index_.exhausted() && common.head == before.size()) {
+      observe(fresh, fresh.size() - common.head);
+      return common;
+    }
     Buffer<Token> text;
     if (index_.exhausted() || !text.reserve(size_ + fresh.size())) {
       clear();
-      return observe(fresh, fresh.size());
+      observe(fresh, fresh.size());
+      return common;
     }
 
     // The old text: [replaced before | common head | replaced now | common tail].
@@ -244,6 +248,7 @@ class FollowedContext {
     static_cast<void>(text.append(fresh));
     restart({text.data(), text.size()}, kept);
     if (index_.exhausted() && replaced_ != 0) drop_replaced(fresh);
+    return common;
   }
 
   void truncate(std::size_t size) {

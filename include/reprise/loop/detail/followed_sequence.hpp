@@ -36,15 +36,16 @@ class FollowedSequence {
   template <class TimeOf>
   Result<Seen> follow(TokenSpan ids, bool continued, std::optional<std::uint64_t> conversation, TimeOf&& time_of) {
     const std::optional<Pass> pass = std::exchange(pass_, std::nullopt);
-    if (continued) return extend(pass, ids, time_of);
-    const TokenSpan known = context();
-    const std::size_t most = std::min(known.size(), ids.size());
-    const bool same = std::equal(known.data(), known.data() + most, ids.data());
-    const bool renamed = conversation != conversation_;
-    if (!known.empty() && !renamed && same && most == known.size()) return extend(pass, ids.subspan(most), time_of);
-    if (known.empty() || renamed || !conversation) return begin(ids, conversation);
-    if (same) return changed(session_.truncate(ids.size()));
-    return changed(session_.rebase(ids));
+    switch (change(ids, continued, conversation)) {
+      case Change::extended:
+        return extend(pass, continued ? ids : ids.subspan(context().size()), time_of);
+      case Change::begun:
+        return begin(ids, conversation);
+      case Change::cut:
+        return changed(session_.truncate(ids.size()));
+      default:
+        return changed(session_.rebase(ids));
+    }
   }
   /// Returns the tokens to verify in the pass that the session has planned, and waits for its result.
   Result<TokenSpan> expect(const Result<Pass>& planned) {
@@ -85,11 +86,9 @@ class FollowedSequence {
   /// True if follow() with these ids would begin another sequence or replace a part of the known one.
   [[nodiscard]] bool ends_with(TokenSpan ids, bool continued,
                                std::optional<std::uint64_t> conversation) const noexcept {
-    if (continued || context().empty()) return false;
-    if (conversation != conversation_) return true;
-    const std::size_t most = std::min(context().size(), ids.size());
-    const bool same = std::equal(ids.data(), ids.data() + most, context().data());
-    return !same || (!conversation && ids.size() < context().size());
+    if (context().empty()) return false;
+    const Change what = change(ids, continued, conversation);
+    return what == Change::begun || what == Change::replaced;
   }
   /// True if both sequences seem to have begun with the same tokens, except for the last one: the engine may have
   /// sampled it.
@@ -121,6 +120,19 @@ class FollowedSequence {
     loss += session.control().abandon();
     session.control().correct(loss);
   };
+
+  /// What ids say of the known tokens.
+  enum class Change : std::uint8_t { extended, begun, cut, replaced };
+  [[nodiscard]] Change change(TokenSpan ids, bool continued, std::optional<std::uint64_t> conversation) const noexcept {
+    if (continued) return Change::extended;
+    const TokenSpan known = context();
+    if (known.empty() || conversation != conversation_) return Change::begun;
+    const std::size_t most = std::min(known.size(), ids.size());
+    const bool same = std::equal(known.data(), known.data() + most, ids.data());
+    if (same && most == known.size()) return Change::extended;
+    if (!conversation) return Change::begun;
+    return same ? Change::cut : Change::replaced;
+  }
 
   void end() noexcept {
     session_.keep();
