@@ -167,6 +167,12 @@ std::vector<Option> help_and_version(bool& help, bool& version) {
 ReadValue text(std::string& into) {
   return [&into](const auto&, const auto& value) { into = value; };
 }
+ReadValue paths(std::vector<std::string>& into, std::string name) {
+  return [&into, name = std::move(name)](const auto&, const auto& path) {
+    if (path.empty()) throw InputError("a " + name + " is empty; give the path of a file");
+    into.push_back(path);
+  };
+}
 ReadValue texts(std::vector<std::string>& into) {
   return [&into](const auto&, const auto& value) { into.push_back(value); };
 }

@@ -80,6 +80,8 @@ ReadValue flag(bool& into);
 ReadValue text(std::string& into);
 /// --help and --version, which --help lists together.
 std::vector<Option> help_and_version(bool& help, bool& version);
+/// Appends each operand, which is the path of a file; --help calls it `name`.
+ReadValue paths(std::vector<std::string>& into, std::string name);
 /// Appends each value.
 ReadValue texts(std::vector<std::string>& into);
 /// A number from `least` to `most`; messages describe the range as `range`.

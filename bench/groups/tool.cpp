@@ -55,10 +55,7 @@ struct Options {
 tools::OptionTable table_of(Options& o) {
   tools::OptionTable table;
   table.help_column = 22;
-  table.operand = [&o](const auto&, const std::string& path) {
-    if (path.empty()) throw InputError("a TRACE is empty; give the path of a file");
-    o.traces.push_back(path);
-  };
+  table.operand = tools::paths(o.traces, "TRACE");
   table.rows = {
       {"", "", purpose},
       {"TRACE",

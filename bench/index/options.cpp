@@ -176,10 +176,7 @@ std::string_view purpose_of(Command command) {
 tools::OptionTable table_of(Options& o) {
   tools::OptionTable table;
   table.help_column = 24;
-  table.operand = [&o](const auto&, const std::string& path) {
-    if (path.empty()) throw InputError("a FILE is empty; give the path of a file");
-    o.inputs.push_back(path);
-  };
+  table.operand = tools::paths(o.inputs, "FILE");
   table.rows.push_back({"", "", purpose_of(o.command)});
   if (o.command == Command::build) table.add(build_rows(o));
   if (o.command == Command::merge) table.add(output_rows(o));
