@@ -18,7 +18,7 @@ using Group = std::vector<const replay::TraceSession*>;
 /// several turns or without a token to draft are left out.
 std::vector<Group> groups_of(std::span<const replay::Trace> traces, std::size_t answers);
 
-/// What drafts can be copied from.
+/// The texts that drafts are copied from.
 enum class Sharing : std::uint8_t {
   plain,    ///< nothing is drafted
   none,     ///< the answer's own context

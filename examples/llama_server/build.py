@@ -98,7 +98,7 @@ INSERTIONS = [
         "target_include_directories(${TARGET} PRIVATE ${REPRISE}/examples/llama_server)\n"
         "target_link_libraries(${TARGET} PRIVATE reprise-c)\n",
     ),
-    # What a request may say: a bound on its drafts, and a salt.
+    # The settings of a request: a bound on its drafts, and a salt.
     Insertion(
         "common/speculative.h",
         "    llama_tokens * result;\n",
@@ -140,7 +140,7 @@ INSERTIONS = [
         "                        asked.cache_salt = slot.task->params.cache_salt;\n\n",
         True,
     ),
-    # What the server says of a request: its passes, and which tokens were drafted.
+    # The answer for a request: its passes, and which tokens were drafted.
     Insertion(
         "tools/server/server-common.h",
         "    uint64_t n_draft_verif_steps = 0;\n",

@@ -100,7 +100,7 @@ class Server:
         return None if answer is None else answer["content"]
 
     def totals(self) -> dict[str, int]:
-        """What /metrics counts."""
+        """Returns the counters of /metrics."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as reply:
             lines = [line.split() for line in reply.read().decode().splitlines() if line.startswith("llamacpp:")]
         return {name.removeprefix("llamacpp:"): int(float(value)) for name, value in lines}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine keeps between requests."""
+"""The memory that an engine keeps between requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = secrets.token_bytes(16)  # numbers of salts are not known outside this 
 
 
 class Memory(Owner):
-    """What an engine keeps between requests: make one, and keep it as long as the engine.
+    """Keeps text and learned weights between requests: make one, and keep it as long as the engine.
 
     Drafters, batches and sessions that are created with it leave each request to it when the request has ended, and
     begin with what it has: the text of requests, prompts included, what was learned about the model's acceptances, and

@@ -501,7 +501,7 @@ class ModelRunner(Runner):
 
 
 class NewRequestData:
-    """What the scheduler of vLLM sends of a new request. It leaves out the salt."""
+    """A new request as vLLM's scheduler sends it, without the salt."""
 
     def __init__(self, sampling_params: Any) -> None:
         self.sampling_params = sampling_params

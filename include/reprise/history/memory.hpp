@@ -63,7 +63,7 @@ class CarriedCalibration {
   std::uint32_t count_ = 0;
 };
 
-/// What all salts of a memory share. Reveals no token.
+/// The part of a memory that all salts share. It reveals no token.
 class SharedMemory final : public DrafterMemory {
  public:
   [[nodiscard]] CalibrationState calibration() const noexcept override {
@@ -217,7 +217,7 @@ class SaltMemory final : public DrafterMemory {
 
 }  // namespace detail
 
-/// What an engine keeps between requests: make one, and keep it as long as the engine.
+/// Keeps text and learned weights between requests: make one, and keep it as long as the engine.
 ///
 ///   Memory memory = Memory::make().value();
 ///   Speculator speculator(memory.options());  // for each request, or one for all

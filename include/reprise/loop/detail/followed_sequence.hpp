@@ -121,7 +121,7 @@ class FollowedSequence {
     session.control().correct(loss);
   };
 
-  /// What ids say of the known tokens.
+  /// The relation of ids to the known tokens.
   enum class Change : std::uint8_t { extended, begun, cut, replaced };
   [[nodiscard]] Change change(TokenSpan ids, bool continued, std::optional<std::uint64_t> conversation) const noexcept {
     if (continued) return Change::extended;
