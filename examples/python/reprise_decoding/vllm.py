@@ -9,6 +9,7 @@ import sys
 import types
 import warnings
 import weakref
+from collections.abc import Sequence
 from ctypes import c_int32
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -38,9 +39,9 @@ class Proposer:
     """Drafts for all rows of a batch. vLLM creates it; make a subclass to change the class members.
 
     A row can belong to another request in the next pass. So each slot of the drafter follows a text: a row has the slot
-    whose tokens its text begins with. Rows may take turns: a slot keeps its text while no row has it, until all slots
-    are in use and it is the least recently used one. Then a row with a new text gets it, where nothing of the text
-    before is left. A row with ids that are no tokens, such as -1, drafts nothing.
+    whose tokens its text begins with. Rows may take turns: a slot keeps its text while no row has it, until its request
+    has ended, or all slots are in use and it is the least recently used one. Then a row with a new text gets it, where
+    nothing of the text before is left. A row with ids that are no tokens, such as -1, drafts nothing.
 
     Three entries of SamplingParams.extra_args (`vllm_xargs` of a server) are settings of a request:
     `reprise_enabled`: False (or 0) turns drafts off. `reprise_max_draft`: upper bound on drafted tokens of a pass.
@@ -81,6 +82,7 @@ class Proposer:
         self._free = list(range(self.drafter.slots))
         self._usual: _Settings = self.most, (options.get("salt", 0), None), None  # of rows without settings
         self._whose: list[_Owner] = [self._usual[1]] * self.drafter.slots  # of the texts
+        self._users: list[str | None] = [None] * self.drafter.slots  # the requests of the last rows
         self._ends: dict[int, tuple[int, ...]] = {}  # how the text of each slot ends, in order of their last use
         self._owners: dict[int, int] = {}  # the slots of the rows in the last call
         self._planned: dict[int, int] = {}  # the rows of each slot in its last pass
@@ -106,10 +108,10 @@ class Proposer:
         # A row may take at most 5 us more than in BatchDrafter.draft(), so the usual rows take the shortest way.
         drafts: list[list[int]] = [[] for _ in sampled_token_ids]
         lengths, longest = np.asarray(num_tokens_no_spec)[: len(drafts)].tolist(), self.max_length
-        settings = self._settings(token_ids_cpu, len(drafts))
+        names, settings = self._settings(token_ids_cpu, len(drafts))
         rows = [
-            _Row(number, length, length - len(sampled), told)
-            for number, (sampled, length, told) in enumerate(zip(sampled_token_ids, lengths, settings))
+            _Row(number, name, length, length - len(sampled), told)
+            for number, (sampled, name, length, told) in enumerate(zip(sampled_token_ids, names, lengths, settings))
             if len(sampled) and length < longest and told is not None
         ]
         table = self._table_of(token_ids_cpu)
@@ -129,6 +131,7 @@ class Proposer:
         if begun or ran != self._rows:  # without a call, those that were planned have run
             self.drafter.ran(_MANY if begun else ran)
         if begun:
+            self._release({row.slot for row in good})
             for row in good:
                 if row.slot < 0 and (self._free or ends):
                     if self._free:
@@ -151,6 +154,7 @@ class Proposer:
             slot, known, length = row.slot, row.known, row.length
             owners[row.number] = slot
             ends[slot] = row.end
+            self._users[slot] = row.name
             entry.slot, entry.count, entry.after = slot, length - known, known
             entry.ids = first + row.number * step + 4 * known
             entry.most = min(row.most, longest - length - 1)
@@ -174,16 +178,34 @@ class Proposer:
             prediction = tokens(row.prediction, "reprise_prediction", self._vocabulary)  # others would end the engine
             self.drafter.predict(row.slot, rest(prediction, table[row.number, row.before : row.length]))
 
-    def _settings(self, ids: Any, rows: int) -> list[_Settings | None]:
-        """Returns the bound on drafted tokens, the owner and the prediction of each row. None: it is not known."""
+    def _release(self, used: set[int]) -> None:
+        """Frees the slots of requests that have ended, so that the memory has their texts and need not keep their salts."""
+        runner: Any = self._runner() if self._runner is not None else None
+        known, salt = getattr(runner, "requests", None), self._usual[1][0]
+        for slot in [slot for slot in self._ends if slot not in used]:
+            if known is None or self._users[slot] is None or self._users[slot] in known:
+                continue
+            if self._whose[slot][0] == salt:
+                self.drafter.forget(slot)
+            else:
+                self.drafter.assign(slot, salt=salt, **self._assigned)
+            self._whose[slot] = self._usual[1]
+            del self._ends[slot]
+            self._free.append(slot)
+
+    def _settings(self, ids: Any, rows: int) -> tuple[Sequence[str | None], list[_Settings | None]]:
+        """Returns the names of the rows, and of each the bound on drafted tokens, the owner and the prediction.
+
+        None: they are not known.
+        """
         runner: Any = self._runner() if self._runner is not None else None
         batch, known = getattr(runner, "input_batch", None), getattr(runner, "requests", None)
         names = getattr(batch, "req_ids", ())[:rows]
         if known is None or len(names) < rows or getattr(batch, "token_ids_cpu", None) is not ids:
-            return [self._usual if self._runner is None or not _carries_salts else None] * rows
+            return [None] * rows, [self._usual if self._runner is None or not _carries_salts else None] * rows
         requests = [known.get(name) for name in names]
         extras = [getattr(getattr(each, "sampling_params", None), "extra_args", None) for each in requests]
-        return [self._settings_in(extra, name) if extra else self._usual for extra, name in zip(extras, names)]
+        return names, [self._settings_in(extra, name) if extra else self._usual for extra, name in zip(extras, names)]
 
     def _settings_in(self, extra: dict[str, Any], name: str) -> _Settings:
         (most, (salt, _), _), bound = self._usual, extra.get("reprise_max_draft")
@@ -328,10 +350,11 @@ def _runner() -> weakref.ref[Any] | None:
 class _Row:
     """A row of the batch."""
 
-    __slots__ = ("number", "length", "before", "most", "owner", "prediction", "slot", "known", "end")
+    __slots__ = ("number", "name", "length", "before", "most", "owner", "prediction", "slot", "known", "end")
 
-    def __init__(self, number: int, length: int, before: int, settings: _Settings) -> None:
-        self.number, self.length, self.before = number, length, before  # tokens now, and before the pass
+    def __init__(self, number: int, name: str | None, length: int, before: int, settings: _Settings) -> None:
+        self.number, self.name = number, name  # name: of its request, if it is known
+        self.length, self.before = length, before  # tokens now, and before the pass
         self.most, self.owner, self.prediction = settings
         self.slot = -1  # none
         self.known = 0  # tokens that the slot knows

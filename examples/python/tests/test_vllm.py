@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -479,6 +480,7 @@ class ModelRunner(Runner):
     def __init__(self, kind: Any, settings: Any) -> None:
         super().__init__(self.create(kind, settings))
         self.requests: dict[str, Any] = {}
+        self.numbers = itertools.count()
         self.input_batch = types.SimpleNamespace(token_ids_cpu=self.tokens, req_ids=[])
 
     def create(self, kind: Any, settings: Any) -> Any:
@@ -490,7 +492,7 @@ class ModelRunner(Runner):
         """The scheduler hands a request to the process of the runner."""
         params = types.SimpleNamespace(extra_args=extra or None)
         new = NewRequestData.from_request(types.SimpleNamespace(sampling_params=params, cache_salt=cache_salt))
-        request.name = str(id(request))
+        request.name = str(next(self.numbers))
         self.requests[request.name] = new
         self.rows.append(request)
         return request
@@ -498,6 +500,8 @@ class ModelRunner(Runner):
     def step(self) -> None:
         self.input_batch.req_ids = [request.name for request in self.rows]
         super().step()
+        for name in {*self.input_batch.req_ids} - {request.name for request in self.rows}:
+            del self.requests[name]
 
 
 class NewRequestData:
@@ -631,6 +635,19 @@ class Settings(unittest.TestCase):
             (None, None, True), ("a", "a", True), ("a", "b", False), ("a", None, False), (None, "a", False),
         ):  # fmt: skip
             self.assertEqual(self.drafts(self.given(first), second, self.ASK), sees, (first, second))
+
+    def test_a_salt_after_those_of_requests_that_have_ended(self) -> None:
+        """A memory has few salts, and evicts none that a slot uses."""
+        for ended in (True, False):
+            runner = self.runner()
+            for number, salt in enumerate("abcd"):
+                runner.add(Request(prompt(number), 1 if ended else 50), salt)
+            runner.step()
+            runner.rows.clear()  # preempts those that have not ended
+            self.drafts(runner, "e", [*range(20, 40), *self.SECRET, *self.SECRET])
+            if ended:
+                runner.requests.clear()
+            self.assertEqual(self.drafts(runner, "e", self.ASK), ended)
 
     def test_a_client_cannot_choose_a_salt_in_extra_args(self) -> None:
         for salt, sees in ((None, False), ("b", False), ("a", True)):
