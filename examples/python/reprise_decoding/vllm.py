@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import inspect
 import secrets
 import sys
 import types
@@ -74,9 +76,7 @@ class Proposer:
         kept = ("memory", "max_bytes", "key")  # options of assign()
         self._assigned: dict[str, Any] = {name: value for name, value in options.items() if name in kept}
         self.drafter = BatchDrafter(int(getattr(scheduler, "max_num_seqs", 64)), **options)
-        model = vllm_config.model_config
-        self._vocabulary = min(int(getattr(model, "get_vocab_size", int)()), self.drafter._below)  # 0: unknown
-        eos = _eos(model, self.drafter._below) if self.eos is None else self.eos
+        self._vocabulary, eos = self.limits(vllm_config.model_config, self.drafter._below)
         for slot in range(self.drafter.slots):
             self.drafter.stop_at(slot, eos)
         self._free = list(range(self.drafter.slots))
@@ -97,6 +97,12 @@ class Proposer:
                 "use temperature=0, or the remedy in docs/engines.md",
                 stacklevel=2,
             )
+
+    @classmethod
+    def limits(cls, model: Any, below: int) -> tuple[int, Tokens]:
+        """Returns the number of ids that a model has, 0 if it is unknown, and the ids that end a generation."""
+        ends: Tokens = _eos(model, below) if cls.eos is None else cls.eos
+        return min(int(getattr(model, "get_vocab_size", int)()), below), ends
 
     def load_model(self, *_: Any, **__: Any) -> None:
         """vLLM calls this; there is no model to load."""
@@ -208,13 +214,8 @@ class Proposer:
         return names, [self._settings_in(extra, name) if extra else self._usual for extra, name in zip(extras, names)]
 
     def _settings_in(self, extra: dict[str, Any], name: str) -> _Settings:
-        (most, (salt, _), _), bound = self._usual, extra.get("reprise_max_draft")
-        if isinstance(bound, (int, float)) and bound >= 1:
-            most = int(min(most, bound))
-        enabled = extra.get("reprise_enabled")
-        most = 0 if isinstance(enabled, (int, float)) and not enabled else most
-        salt = extra.get(_SALT, salt) if _carries_salts else salt
-        prediction = extra.get("reprise_prediction")
+        most, (salt, _), _ = self._usual
+        most, salt, prediction = settings_of(extra, most, salt)
         return most, (salt, name if prediction is not None else None), prediction
 
     def _find(self, rows: list[_Row], table: Any) -> None:
@@ -311,9 +312,11 @@ def register() -> None:
     """Makes requests carry their `cache_salt` to the proposer. vLLM calls it in each of its processes, as a plugin.
 
     The plugin is part of the installed package. Without it, if VLLM_PLUGINS leaves it out, or in a release with another
-    code, the default memory of the proposer keeps no text.
+    code, the default memory of the proposer keeps no text. It also lets the second model runner have the proposer's
+    drafts, see _vllm_speculator.py.
     """
     global _carries_salts
+    _extend_second_runner()
     try:
         from vllm.v1.core.sched.output import NewRequestData
 
@@ -336,13 +339,78 @@ def register() -> None:
     _carries_salts = True
 
 
+def _extend_second_runner() -> None:
+    """Lets vLLM's second model runner have a Proposer, if VLLM_USE_V2_MODEL_RUNNER=1 asks for this runner.
+
+    Replaces two functions: the one that makes a speculator, and the list of what this runner does not support, which
+    has `custom_class`. A release that has them not, or with other parameters, keeps its own.
+    """
+    try:
+        from vllm import envs
+        from vllm.config import VllmConfig
+        from vllm.v1.worker.gpu import spec_decode
+
+        create, unsupported = spec_decode.init_speculator, VllmConfig._get_v2_model_runner_unsupported_features
+    except (ImportError, AttributeError):
+        return
+    parameters = [*inspect.signature(create).parameters, *inspect.signature(unsupported).parameters]
+    if parameters != ["vllm_config", "device", "req_states", "self"]:
+        return  # another release, or called before
+
+    def supported(config: Any) -> list[str]:
+        ours = envs.VLLM_USE_V2_MODEL_RUNNER and _proposer_of(config.speculative_config) is not None
+        return [each for each in unsupported(config) if not (ours and "custom_class" in each)]
+
+    def init_speculator(config: Any, device: Any, states: Any) -> Any:
+        kind, runner = _proposer_of(config.speculative_config), _caller("add_requests")
+        if kind is None or runner is None:
+            return create(config, device, states)
+        from ._vllm_speculator import Speculator
+
+        return Speculator(kind, config, device, states, runner, _carries_salts)
+
+    VllmConfig._get_v2_model_runner_unsupported_features = supported
+    spec_decode.init_speculator = init_speculator
+    if runner := sys.modules.get("vllm.v1.worker.gpu.model_runner"):
+        runner.init_speculator = init_speculator  # type: ignore[attr-defined]
+
+
+def _proposer_of(speculation: Any) -> type[Proposer] | None:
+    """Returns the proposer's class that a configuration names; None: it names none of ours."""
+    if getattr(speculation, "method", None) != "custom_class":
+        return None
+    module, _, name = str(speculation.model).rpartition(".")
+    try:
+        kind = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError):
+        return None  # vLLM says so
+    return kind if isinstance(kind, type) and issubclass(kind, Proposer) else None
+
+
+def settings_of(extra: dict[str, Any] | None, most: int, salt: int | str) -> tuple[int, int | str, Any]:
+    """Returns the bound on drafted tokens, the salt and the prediction of a request, from its `extra_args`."""
+    if not extra:
+        return most, salt, None
+    bound, enabled = extra.get("reprise_max_draft"), extra.get("reprise_enabled")
+    if isinstance(bound, (int, float)) and bound >= 1:
+        most = int(min(most, bound))
+    most = 0 if isinstance(enabled, (int, float)) and not enabled else most
+    return most, extra.get(_SALT, salt) if _carries_salts else salt, extra.get("reprise_prediction")
+
+
 def _runner() -> weakref.ref[Any] | None:
     """Returns the object of vLLM that is creating the proposer, and has the requests. vLLM passes it to no proposer."""
+    owner = _caller("propose_draft_token_ids")
+    return None if owner is None else weakref.ref(owner)
+
+
+def _caller(method: str) -> Any:
+    """Returns the nearest object with this method whose code has called this module; None: there is none."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         owner = frame.f_locals.get("self")
-        if hasattr(owner, "propose_draft_token_ids"):
-            return weakref.ref(owner)
+        if hasattr(owner, method):
+            return owner
         frame = frame.f_back
     return None
 
