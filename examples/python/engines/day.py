@@ -22,6 +22,12 @@ from engine import Engine
 from prompts import ALL, prompts
 
 WAYS = ("kept", "fresh")
+ENGINES = {
+    "llama-cpp-python": "run_llama_cpp",
+    "llama-server": "run_llama_server",
+    "transformers": "run_transformers",
+    "vllm": "run_vllm",
+}
 
 
 def ratios(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
@@ -47,8 +53,10 @@ def ratios(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("engine", choices=compare.ENGINES, metavar="ENGINE", help="llama-cpp-python")
+    parser.add_argument("engine", choices=ENGINES, metavar="ENGINE", help=f"one of {', '.join(ENGINES)}")
     parser.add_argument("model", help="the file or folder that setup.sh has made for the engine")
+    parser.add_argument("--server", default="llama-server", help="the program llama-server, built by "
+                        "examples/llama_server/build.py (default: llama-server in PATH)")
     parser.add_argument("--kinds", nargs="+", default=["chat", "code-edit", "summary"], choices=ALL, metavar="KIND",
                         help=f"kinds of prompts, of {', '.join(ALL)} (default: chat code-edit summary)")
     parser.add_argument("--requests", type=int, default=100, help="requests of the day (default: 100)")
@@ -57,33 +65,38 @@ def main() -> int:
     parser.add_argument("--tie", type=float, default=1.0,
                         help="largest gap of the logits of a near tie (default: 1, for quantized weights)")
     parser.add_argument("--json", help="write everything to this file")
+    parser.add_argument("--trace", help="write the recorded day to this file, for reprise-replay; "
+                        "its first half has the category `before`")
     arguments = parser.parse_args()
     if arguments.requests < 2 or arguments.tokens < 1:
         parser.error("--requests must be 2 or more, and --tokens 1 or more")
-    engine: Engine = importlib.import_module(compare.ENGINES[arguments.engine]).make(arguments.model, {})
-    if type(engine).renew is Engine.renew:
-        parser.error(f"ENGINE: day.py cannot make a new object in {engine.name}; use llama-cpp-python")
+    options = {"server": arguments.server} if arguments.engine == "llama-server" else {}
+    engine: Engine = importlib.import_module(ENGINES[arguments.engine]).make(arguments.model, options)
     known, order = prompts(arguments.kinds, sys.maxsize), random.Random(arguments.seed)
     order.shuffle(known)
     day = [known[number % len(known)] for number in range(arguments.requests)]
     order.shuffle(day)
     print(f"{engine.name} {engine.version}, {arguments.model.rsplit('/', 1)[-1]}: {len(day)} requests of "
           f"{len(known)} prompts, {arguments.tokens} tokens each, seed {arguments.seed}", flush=True)
-    failed, results, seen = 0, [], set()
+    failed, results, seen, trace = 0, [], set(), []
     for number, (kind, name, text) in enumerate(day):
         ids = engine.encode(text)
-        engine.prepare(ids)
         if number < len(day) // 2:
-            engine.decode("reprise", ids, arguments.tokens)
+            engine.prepare(ids)
+            kept = engine.decode("reprise", ids, arguments.tokens)
         else:
             engine.renew()
+            engine.prepare(ids)
             outputs = {way: engine.decode("reprise" if way == "kept" else way, ids, arguments.tokens)
                        for way in (WAYS if number % 2 else WAYS[::-1])}
+            kept = outputs["kept"]
             parted = compare.difference(engine, ids, outputs["fresh"].tokens, outputs["kept"].tokens)
             failed += parted is not None and parted["gap"] > arguments.tie
             results.append({"name": name, "kind": kind, "number": number, "seen": name in seen, "difference": parted,
                             **{way: vars(output) for way, output in outputs.items()}})
         seen.add(name)
+        turn = {"prompt": ids, "output": [token for token in kept.tokens if token != engine.eos]}
+        trace.append({"id": f"{number}", "category": kind if number >= len(day) // 2 else "before", "turns": [turn]})
         if (number + 1) % 20 == 0:
             print(f"{number + 1} requests", flush=True)
     summary = ratios(results)
@@ -92,6 +105,9 @@ def main() -> int:
         with open(arguments.json, "w", encoding="utf-8") as out:
             json.dump({"engine": engine.name, "version": engine.version, "tokens": arguments.tokens,
                        "seed": arguments.seed, "results": results, "summary": summary}, out, indent=1)
+    if arguments.trace:
+        with open(arguments.trace, "w", encoding="utf-8") as out:
+            out.writelines(json.dumps(session, separators=(",", ":")) + "\n" for session in trace)
     print("FAILED" if failed else "passed")
     return int(failed > 0)
 

@@ -34,6 +34,7 @@ class Transformers(Engine):
             "plain": {},
             "lookup": {"prompt_lookup_num_tokens": 10},
         }
+        self._options = options
         # The class of the model for each way, so that both keep what they have learned.
         self._classes = {way: type(self._model) for way in self._ways}
         for way, shape in (("reprise", {}), ("trees", {"max_leaves": 8, "most": 24})):
@@ -59,6 +60,12 @@ class Transformers(Engine):
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text).input_ids
         return ids
+
+    def renew(self) -> None:
+        self._model.__class__ = self._classes["plain"]
+        enable(self._model, **self._options)
+        self._classes["fresh"] = type(self._model)
+        disable(self._model)
 
     @torch.no_grad()
     def _run(self, ids: list[int]) -> None:

@@ -38,7 +38,7 @@ class Vllm(Engine):
 
         self._folder = folder
         self._clock = "processor" if options.get("clock") is time.process_time_ns else "wall"
-        self._seed = 0
+        self._seed, self._renewed = 0, False
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
         self._workers: dict[str, subprocess.Popen[str]] = {}
 
@@ -66,7 +66,16 @@ class Vllm(Engine):
 
     def decode(self, way: str, ids: list[int], count: int, **sampling: Any) -> Output:
         seeded = {**sampling, "seed": self._seed} if sampling else {}
-        return Output(**self._ask(way, ids=[ids], count=count, **seeded)[0])
+        process = "reprise" if way == "fresh" else way
+        return Output(**self._ask(process, ids=[ids], count=count, drafter=way, **seeded)[0])
+
+    def renew(self) -> None:
+        self._renewed = True
+
+    def prepare(self, ids: list[int]) -> None:
+        if self._renewed:  # the ways "reprise" and "fresh" share a process and its prefix cache
+            self._ask("reprise", ids=[ids], count=1, drafter="prompt", renew=True)
+            self._renewed = False
 
     def logits_at(self, ids: list[int], plain: list[int], at: int) -> Any:
         """Returns log probabilities of plain decoding, which are as far apart as the logits."""
@@ -140,11 +149,22 @@ def work() -> None:
 
     GPUModelRunner.execute_model = counted
     _repair_sampling()
+    proposers: dict[str, Any] = {}
     if way == "reprise":
-        import reprise_decoding.vllm
+        from reprise_decoding.vllm import Proposer
 
         if clock == "processor":
-            reprise_decoding.vllm.Proposer.options = {"clock": time.process_time_ns}
+            Proposer.options = {"clock": time.process_time_ns}
+        load = GPUModelRunner.load_model
+
+        def loaded(self: Any, *more: Any, **named: Any) -> None:
+            load(self, *more, **named)
+            proposers["runner"], proposers["reprise"] = self, self.drafter
+
+        GPUModelRunner.load_model = loaded
+
+    def renew(self: Any) -> Any:
+        return Proposer(self.vllm_config)  # it finds the runner by the name `self`
     speculation = {"speculative_config": WAYS[way]} if WAYS[way] else {}
     llm = LLM(
         folder, dtype="float32", max_model_len=1024, enforce_eager=True, max_num_seqs=4, disable_log_stats=True,
@@ -152,6 +172,10 @@ def work() -> None:
     )
     for line in sys.stdin:
         request = json.loads(line)
+        if proposers:
+            if "renew" in request:
+                proposers.update(fresh=renew(proposers["runner"]), prompt=renew(proposers["runner"]))
+            proposers["runner"].drafter = proposers[request.get("drafter", way)]
         options: dict[str, Any] = {"temperature": request.get("temperature", 0.0), "seed": request.get("seed")}
         if "schema" in request:
             options["structured_outputs"] = StructuredOutputsParams(json=request["schema"])

@@ -67,7 +67,7 @@ class StandIn(Engine):
 
 def start(program: Any, engine: Engine, *arguments: str) -> tuple[int, str]:
     sys.modules["stand_in"] = types.SimpleNamespace(make=lambda _, options: engine)  # type: ignore[assignment]
-    compare.ENGINES["stand-in"] = "stand_in"
+    program.ENGINES["stand-in"] = "stand_in"
     shown, before = io.StringIO(), sys.argv
     sys.argv = [program.__file__, "stand-in", "model", *arguments]
     try:
@@ -75,7 +75,7 @@ def start(program: Any, engine: Engine, *arguments: str) -> tuple[int, str]:
             return program.main(), shown.getvalue()
     finally:
         sys.argv = before
-        del compare.ENGINES["stand-in"], sys.modules["stand_in"]
+        del program.ENGINES["stand-in"], sys.modules["stand_in"]
 
 
 def run(engine: Engine, *more: str) -> tuple[int, str]:
@@ -165,8 +165,10 @@ class Days(unittest.TestCase):
 
         engine = Kept(0)
         with tempfile.TemporaryDirectory() as folder:
-            status, shown = start(day, engine, "--requests", "90", "--kinds", "chat", "json", "--json", f"{folder}/day")
+            status, shown = start(day, engine, "--requests", "90", "--kinds", "chat", "json", "--json", f"{folder}/day",
+                                  "--trace", f"{folder}/trace")
             written = json.loads(Path(folder, "day").read_text(encoding="utf-8"))
+            trace = [json.loads(line) for line in Path(folder, "trace").read_text(encoding="utf-8").splitlines()]
         self.assertEqual(status, 0, shown)
         self.assertEqual(engine.renewed, 45)
         self.assertEqual(set(engine.ways[:45]), {"reprise"})
@@ -178,6 +180,10 @@ class Days(unittest.TestCase):
         seen = [each["seen"] for each in written["results"]]
         self.assertEqual(summary["prompt seen before"]["requests"], sum(seen))
         self.assertIn("45", shown)
+        self.assertEqual([each["id"] for each in trace], [str(number) for number in range(90)])
+        self.assertEqual({each["category"] for each in trace[:45]}, {"before"})
+        self.assertEqual([each["category"] for each in trace[45:]], [each["kind"] for each in written["results"]])
+        self.assertTrue(all(each["turns"][0]["output"] == [1, 3, 4] for each in trace), "without the end token 2")
 
     def test_outputs_that_differ(self) -> None:
         class Other(StandIn):
@@ -191,12 +197,14 @@ class Days(unittest.TestCase):
         self.assertEqual(start(day, Other(1.5), "--requests", "4", "--tie", "2")[0], 0)
 
     def test_an_engine_without_new_objects(self) -> None:
-        class Without(StandIn):
-            renew = Engine.renew
-
-        with self.assertRaises(SystemExit) as ended:
-            start(day, Without(0))
+        before, sys.argv = sys.argv, ["day.py", "mlx-lm", "model"]
+        try:
+            with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()) as shown:
+                day.main()
+        finally:
+            sys.argv = before
         self.assertEqual(ended.exception.code, 2)
+        self.assertIn("llama-server", shown.getvalue())
 
     def test_wrong_sizes(self) -> None:
         for wrong in (("--requests", "1"), ("--tokens", "0"), ("--kinds", "poems")):
