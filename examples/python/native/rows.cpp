@@ -48,7 +48,7 @@ __declspec(dllexport)
 #else
 __attribute__((visibility("default")))
 #endif
-void reprise_python_run_step(void* address) noexcept {
+    void reprise_python_run_step(void* address) noexcept {
   auto& step = *static_cast<reprise_python_step*>(address);
   step.status = REPRISE_OK;
   const auto check = [&](reprise_status status) {
@@ -74,10 +74,10 @@ void reprise_python_run_step(void* address) noexcept {
       const std::size_t skipped = begun ? sampled : 0;
       check(reprise_batch_predict(step.batch, row.slot, row.prediction + skipped, row.predicted - skipped));
     }
-    const std::size_t known = step.known[row.slot];
+    const std::size_t known = std::min(step.known[row.slot], length);
     const std::size_t room = step.longest - std::min(step.longest, length + 1);
-    step.slots[drafting++] = {
-        row.slot, ids + known, length - known, std::min({row.most, step.width, room}), 0, nullptr, 0, known};
+    step.slots[drafting++] = {row.slot, ids + known, length - known, std::min({row.most, step.width, room}), 0,
+                              nullptr,  0,           known};
     step.known[row.slot] = length;
   }
   const auto now =
