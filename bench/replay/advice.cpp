@@ -117,6 +117,7 @@ class Adviser {
     advice_.tokens = all.tokens;
     advice_.default_speedup = all.speedup();
     advice_.against_plain = change(plain, start_.costs);
+    advice_.toll = assignment_.curves.front().toll();
     advice_.speedup = sum(present_.costs).speedup();
     advice_.against_default = change(start_.costs, present_.costs);
     advice_.memory_bytes = present_.memory_bytes;

@@ -83,6 +83,7 @@ struct Advice {
   std::uint64_t memory_bytes = 0;  ///< of the state kept between sessions with these settings
   double default_speedup = 0;      ///< of the defaults, against plain decoding
   Change against_plain;            ///< the defaults against plain decoding
+  double toll = 1;                 ///< of the curve
   double speedup = 0;              ///< of `settings`
   Change against_default;          ///< `settings` against the defaults
   std::vector<Tried> tried;

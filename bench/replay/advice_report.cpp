@@ -78,8 +78,10 @@ void write_summary(std::ostream& out, const Advice& advice) {
     out << ".\n";
   }
   if (advice.against_plain.interval && advice.against_plain.interval->high < 1)
-    out << "The defaults are slower than plain decoding here. Check the curve; the loss of a drafter is bounded "
-           "(docs/choosing.md).\n";
+    out << "The defaults are slower than plain decoding here. "
+        << (advice.toll > 1 ? "The engine is better off without any drafter: having one costs " + percent(advice.toll) +
+                                  " of each pass.\n"
+                            : "Check the curve; the loss of a drafter is bounded (docs/choosing.md).\n");
 }
 
 void write_code(std::ostream& out, const AdviceReport& report) {

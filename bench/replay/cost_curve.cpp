@@ -19,13 +19,15 @@ namespace reprise::replay {
 namespace {
 
 /// Reads a curve file; errors name the file. The points of several sequences go to `batches`.
-MeasuredCost read_curve(const std::string& path, std::string_view text, std::map<std::size_t, MeasuredCost>& batches) {
+MeasuredCost read_curve(const std::string& path, std::string_view text, std::map<std::size_t, MeasuredCost>& batches,
+                        double& toll) {
   const JsonReader file(path);
   const tools::Json json = file.object(tools::without_byte_order_mark(text));
   if (json.find("points") == nullptr && json.find("pass_times") != nullptr)
     throw tools::InputError(path + " is a recording of pass times, not a cost curve; give it with --pass-times");
   if (file.count(json, "", "version") != 1) file.fail("version: only curves of version 1 can be read");
   const double base = file.time(file.member(json, "", "base_ns"), "base_ns");
+  if (json.find("plain_ns") != nullptr) toll = base / file.time(file.member(json, "", "plain_ns"), "plain_ns");
   const tools::Json::Array& points = file.array(json, "", "points");
 
   std::map<std::size_t, MeasuredCost::Lines> by_sequences;
@@ -50,7 +52,9 @@ MeasuredCost read_curve(const std::string& path, std::string_view text, std::map
 
 }  // namespace
 
-double CostCurve::cost(const PassShape& shape) const {
+double CostCurve::cost(const PassShape& shape) const { return toll_ * relative(shape); }
+
+double CostCurve::relative(const PassShape& shape) const {
   if (const LinearCost* linear = this->linear()) return 1 + linear->slope * static_cast<double>(shape.rows - 1);
   const auto& measured = std::get<MeasuredCost>(cost_);
   return measured.nanoseconds(shape.rows, shape.context) / measured.nanoseconds(1, shape.context);
@@ -58,14 +62,16 @@ double CostCurve::cost(const PassShape& shape) const {
 
 double CostCurve::batch_cost(const PassShape& shape) const {
   const auto above = batches_.upper_bound(shape.sequences);
-  if (above == batches_.begin()) return cost({1, shape.rows, shape.context});
+  if (above == batches_.begin()) return relative({1, shape.rows, shape.context});
   const auto& one = std::get<MeasuredCost>(cost_);
   return std::prev(above)->second.nanoseconds(shape.rows, shape.context) / one.nanoseconds(1, shape.context);
 }
 
 CostCurve CostCurve::parse_file(const std::string& path, std::string_view text) {
   std::map<std::size_t, MeasuredCost> batches;
-  CostCurve curve(path, read_curve(path, text, batches));
+  double toll = 1;
+  CostCurve curve(path, read_curve(path, text, batches, toll));
+  curve.toll_ = toll;
   curve.batches_ = std::move(batches);
   return curve;
 }

@@ -23,14 +23,15 @@ struct LinearCost {
   double slope = 0;
 };
 
-/// The time of a pass by its shape, relative to a pass without a draft at the same context. Plain decoding costs 1
-/// under every curve, so tokens / sum of c is the speedup. Passes are charged by this class; control computes its own
-/// curve from the same points.
+/// The time of a pass by its shape, relative to a pass without a draft at the same context, times the toll of having a
+/// drafter. Plain decoding costs 1 under every curve, so tokens / sum of c is the speedup. Passes are charged by this
+/// class; control computes its own curve from the same points.
 class CostCurve {
  public:
   /// Reads `linear:S`, or a curve file: {"version": 1, "base_ns": t, "points": [{"sequences", "context", "rows", "ns"},
   /// ...]} with times in nanoseconds. base_ns is the time of a pass without a draft, used for contexts that have no
-  /// such point. A replay does not use points of several sequences, because it runs one sequence at a time. A file
+  /// such point. "plain_ns" may be there, too: the time of a pass of the engine when it has no drafter at all. A
+  /// replay does not use points of several sequences, because it runs one sequence at a time. A file
   /// given by name alone is also looked up in `folders`. Throws InputError; `option` is the option that the spec
   /// belongs to.
   static CostCurve parse(const std::string& spec, std::span<const std::filesystem::path> folders = {},
@@ -45,6 +46,8 @@ class CostCurve {
   [[nodiscard]] const LinearCost* linear() const { return std::get_if<LinearCost>(&cost_); }
   /// The recording that this curve was computed from; null for other curves.
   [[nodiscard]] const PassTimes* pass_times() const { return pass_times_.get(); }
+  /// The time of a pass without a draft, relative to that of an engine without a drafter: base_ns / plain_ns, or 1.
+  [[nodiscard]] double toll() const { return toll_; }
   /// The cost of a pass of one sequence; rows - 1 of its rows are drafted.
   [[nodiscard]] double cost(const PassShape& shape) const;
   /// The time of a pass of any number of sequences, relative to a pass of one row at the same context. The points of
@@ -59,10 +62,12 @@ class CostCurve {
  private:
   CostCurve(std::string spec, std::variant<LinearCost, MeasuredCost> cost)
       : spec_(std::move(spec)), cost_(std::move(cost)) {}
+  [[nodiscard]] double relative(const PassShape& shape) const;
   [[nodiscard]] reprise::CostCurve with_points(std::vector<CostPoint> points) const;
 
   std::string spec_;
   std::variant<LinearCost, MeasuredCost> cost_;
+  double toll_ = 1;
   std::map<std::size_t, MeasuredCost> batches_;  // by the number of sequences, from 2 on
   std::shared_ptr<const PassTimes> pass_times_ = {};
 };

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "replay/options.hpp"
@@ -119,6 +120,21 @@ TEST(Advice, SaysThatAGainIsTooLittleForItsMemory) {
             "Leave the settings as they are: none of them makes drafting faster than plain decoding here.\n");
   tried.change = {1.001, Interval{1.0005, 1.002}};
   EXPECT_EQ(text_of(tried, advice).verdict, "leave it");
+}
+
+TEST(Advice, SaysThatAnEngineIsBetterOffWithoutADrafter) {
+  Advice advice;
+  advice.sessions = 16;
+  advice.against_plain = {0.9, Interval{0.88, 0.93}};
+  for (const bool tolled : {true, false}) {
+    advice.toll = tolled ? 1.28 : 1;
+    std::ostringstream summary;
+    write_summary(summary, advice);
+    const std::string_view without =
+        "The engine is better off without any drafter: having one costs +28.0% of each pass.\n";
+    EXPECT_THAT(summary.str(), tolled ? HasSubstr(without) : Not(HasSubstr("better off")));
+    EXPECT_THAT(summary.str(), tolled ? Not(HasSubstr("Check the curve")) : HasSubstr("Check the curve"));
+  }
 }
 
 TEST(Change, NoiseSeldomPays) {

@@ -32,6 +32,22 @@ TEST(LinearCost, IsOnePlusTheSlopeForEachDraftedToken) {
   EXPECT_DOUBLE_EQ(CostCurve::parse("linear:0").cost({1, 33, 0}), 1);
 }
 
+TEST(CostCurve, ChargesTheTollOfHavingADrafter) {
+  const std::string points = point(128, 1, "120") + "," + point(128, 9, "180") + "," + point(128, 36, "240", 4);
+  const CostCurve curve =
+      CostCurve::parse_file("c.json", R"({"version": 1, "base_ns": 120, "plain_ns": 100, "points": [)" + points + "]}");
+  EXPECT_DOUBLE_EQ(curve.toll(), 1.2);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 1, 128}), 1.2) << "a pass without a draft has a drafter, too";
+  EXPECT_DOUBLE_EQ(curve.cost({1, 9, 128}), 1.8);
+  EXPECT_DOUBLE_EQ(curve.batch_cost({1, 9, 128}), 1.5) << "over a pass of the same engine";
+  EXPECT_DOUBLE_EQ(curve.batch_cost({4, 36, 128}), 2.0);
+  EXPECT_EQ(curve.for_control().cost({1, 9, 128}),
+            file(point(128, 1, "120") + "," + point(128, 9, "180"), "120").for_control().cost({1, 9, 128}))
+      << "no draft changes it";
+  EXPECT_DOUBLE_EQ(file(point(128, 9, "180")).toll(), 1);
+  EXPECT_DOUBLE_EQ(CostCurve::parse("linear:0.25").toll(), 1);
+}
+
 TEST(CostCurve, GivesAPlannerAlsoThePointsOfSeveralSequences) {
   const CostCurve curve = file(point(128, 1, "100") + "," + point(128, 9, "180") + "," + point(128, 4, "100", 4) + "," +
                                point(128, 36, "300", 4));
