@@ -89,13 +89,16 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
     def __init__(self, proposer: Any, vllm_config: Any, device: Any, req_states: Any, runner: Any, salts: bool) -> None:
         """`proposer`: the class with the options. `runner`: it gets the requests. `salts`: the requests carry them."""
         self._run = _native()
+        self._entry = ctypes.cast(self._run, c_void_p)
         self.width = vllm_config.speculative_config.num_speculative_tokens
         if self.width > LONGEST:
             raise ArgumentError(f"num_speculative_tokens: must be at most {LONGEST}, but is {self.width}")
         self._states = req_states
-        self._wait = device.type != "cpu"
+        self._launch = _launcher() if device.type == "cuda" else None  # None: a call is made at once
+        if self._launch is None and device.type != "cpu":
+            raise ArgumentError(f"vllm: this runner has drafts on CUDA and on processors, but not on {device.type}")
         host = getattr(getattr(req_states.all_token_ids, "_uva_buf", None), "cpu", None)
-        if host is None and self._wait:
+        if host is None and self._launch is not None:
             raise ArgumentError("vllm: the host cannot read the ids of requests: use a system with pinned memory")
         self._ids = req_states.all_token_ids.gpu if host is None else host
         slots = req_states.max_num_reqs
@@ -116,7 +119,7 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
         self._salts = [self._usual] * slots
         self._extras: dict[str, Any] = {}
         self._follow(runner)
-        self._buffers = [_Buffers(slots, self.width, self._wait) for _ in range(_STEPS)]
+        self._buffers = [_Buffers(slots, self.width, self._launch is not None) for _ in range(_STEPS)]
         self._turn, self._warned = 0, False
         self._longest = vllm_config.model_config.max_model_len
         self._drafts = torch.zeros((slots, self.width), dtype=torch.int64, device=device)
@@ -142,10 +145,10 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
         step.rows, step.size, step.count, step.slots = buffers.rows, count, rows, buffers.slots
         step.drafts, step.width, step.done = buffers.drafts.data_ptr(), self.width, 0
         buffers.lengths.copy_(self._states.total_len.gpu, non_blocking=True)
-        if self._wait:
-            _call_in_stream(self._run, step)
-        else:
+        if self._launch is None:
             self._run(ctypes.byref(step))
+        elif status := self._launch(torch.cuda.current_stream().cuda_stream, self._entry, ctypes.addressof(step)):
+            raise RuntimeError(f"cuLaunchHostFunc returned {status}")
         self._drafts[:count].copy_(buffers.drafts[:count], non_blocking=True)
         return self._drafts[:count]
 
@@ -221,10 +224,8 @@ def _native() -> Any:
     return run
 
 
-def _call_in_stream(run: Any, step: Step) -> None:
-    """Lets the current stream make the call. The host goes on at once."""
+def _launcher() -> Any:
+    """Returns the function that lets a stream make a call. The host goes on at once."""
     launch = ctypes.CDLL("libcuda.so.1").cuLaunchHostFunc
-    launch.argtypes = [c_void_p, c_void_p, c_void_p]
-    stream = torch.cuda.current_stream().cuda_stream
-    if status := launch(stream, ctypes.cast(run, c_void_p), ctypes.addressof(step)):
-        raise RuntimeError(f"cuLaunchHostFunc returned {status}")
+    launch.restype, launch.argtypes = c_int32, [c_void_p, c_void_p, c_void_p]
+    return launch
