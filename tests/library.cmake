@@ -245,14 +245,12 @@ if(REPRISE_BUILD_C)
     reprise-c-tests
     c/c_calls.test.cpp
     c/c_interface.test.cpp
-    c/python_rows.test.cpp
+    c/steps.test.cpp
     llama_server/server_files.test.cpp
     ${PROJECT_SOURCE_DIR}/examples/llama_server/private_files.cpp
   )
   target_link_libraries(reprise-c-tests PRIVATE reprise::c)
-  target_include_directories(
-    reprise-c-tests PRIVATE ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/examples/llama_server
-  )
+  target_include_directories(reprise-c-tests PRIVATE ${PROJECT_SOURCE_DIR}/examples/llama_server)
   set(part_allocation_tests c/c_interface.allocation.test.cpp)
 
   # The names are listed as on ELF systems.

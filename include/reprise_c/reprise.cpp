@@ -6,6 +6,7 @@
 
 #include "reprise_c/reprise.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "reprise/speculator.hpp"
 #include "reprise_c/detail/arguments.hpp"
 #include "reprise_c/detail/handles.hpp"
+#include "reprise_c/detail/step.hpp"
 
 using namespace reprise;
 
@@ -268,6 +270,13 @@ reprise_status reprise_batch_load_costs(reprise_batch* batch, size_t sequences, 
   const auto prior = c::costs_in(bytes, count, engine);
   if (prior) batch->follower.planner().assume(sequences, *prior);
   return batch->last.status(prior);
+}
+
+void reprise_batch_step(void* step) {
+  auto& given = *static_cast<reprise_step*>(step);
+  given.status = given.batch == nullptr ? REPRISE_INVALID_ARGUMENT : given.batch->last.status(c::run_step(given));
+  std::atomic_thread_fence(std::memory_order_release);
+  *const_cast<volatile std::int32_t*>(&given.done) = 1;
 }
 
 const reprise_error* reprise_batch_error(const reprise_batch* batch) {

@@ -293,6 +293,53 @@ REPRISE_API reprise_status reprise_batch_load_costs(reprise_batch* batch, size_t
                                                     const void* bytes, size_t count);
 REPRISE_API const reprise_error* reprise_batch_error(const reprise_batch* batch);
 
+/* ---- Steps: batches whose ids are in one table ------------------------------------------------------------------ */
+
+/* What a row of a step is to its slot. */
+enum {
+  REPRISE_ROW_GOES_ON = 0, /* the request of the slot, with more ids */
+  REPRISE_ROW_BEGINS = 1,  /* another request */
+  REPRISE_ROW_WAITS = 2    /* a request that has run a part of its prompt: nothing changes */
+};
+
+/* A row of a step. */
+typedef struct reprise_row {
+  size_t slot;                     /* below the number of slots */
+  size_t at;                       /* its line in `ids` and `lengths` */
+  size_t most;                     /* upper bound on the drafted tokens */
+  size_t kind;                     /* one of REPRISE_ROW_... */
+  const reprise_options* options;  /* of a new request, see reprise_batch_assign(); null: those of the slot stay */
+  const reprise_token* prediction; /* of a new request, see reprise_batch_predict(); null: none */
+  size_t predicted;                /* tokens of the prediction */
+  size_t prompt;                   /* ids before its first sampled token; without a prediction, 0 will do */
+  size_t drafted;                  /* result: the tokens of the draft */
+} reprise_row;
+
+/* A step of an engine whose ids are in one table. What it points to must stay until the step is done. */
+typedef struct reprise_step {
+  size_t size;
+  reprise_batch* batch;
+  const reprise_token* ids; /* the table */
+  size_t stride;            /* ids of a line of the table */
+  size_t below;             /* all ids must be below it; 0: no bound. A row with another id drafts nothing */
+  size_t longest;           /* ids that a sequence may have; 0: no bound */
+  const int32_t* lengths;   /* the ids of each line: those that the engine has committed */
+  reprise_row* rows;        /* those of the pass, and then `ended` rows, of which only `slot` and `options` count */
+  size_t count;             /* rows of the pass, at most one for each slot */
+  size_t ended;             /* slots whose request has ended */
+  int64_t* drafts;          /* result: `width` ids for each row of the pass; those after a draft are the last id */
+  size_t width;             /* upper bound on the drafted tokens of a row */
+  int64_t now_ns;           /* as in reprise_follower_draft(); -1: the time of the call */
+  int32_t status;           /* result: the first error. Its row drafts nothing until a request begins in its slot */
+  int32_t done;             /* result: 1 at the end of the call */
+} reprise_step;
+
+/* Does what a step of an engine needs, in one call: ended requests, new ones, and the drafts of all rows. `step` is a
+ * reprise_step. So a device can make the call in the order of its kernels, without a wait of the host
+ * (cudaLaunchHostFunc): after those that write `lengths` and the ids, and before those that read `drafts`. No other
+ * function of the batch may run meanwhile. Cost: 2 to 3 us for each row, and no comparison of texts. */
+REPRISE_API void reprise_batch_step(void* step);
+
 /* ---- Sessions --------------------------------------------------------------------------------------------------- */
 
 /* How an engine discards the rejected rows of a pass. */

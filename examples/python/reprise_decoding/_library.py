@@ -82,6 +82,44 @@ class Slot(Structure):
     ]
 
 
+class Row(Structure):
+    """reprise_row"""
+
+    _fields_ = [
+        ("slot", c_size_t),
+        ("at", c_size_t),
+        ("most", c_size_t),
+        ("kind", c_size_t),
+        ("options", c_void_p),
+        ("prediction", c_void_p),
+        ("predicted", c_size_t),
+        ("prompt", c_size_t),
+        ("drafted", c_size_t),
+    ]
+
+
+class Step(Structure):
+    """reprise_step"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("batch", c_void_p),
+        ("ids", c_void_p),
+        ("stride", c_size_t),
+        ("below", c_size_t),
+        ("longest", c_size_t),
+        ("lengths", c_void_p),
+        ("rows", POINTER(Row)),
+        ("count", c_size_t),
+        ("ended", c_size_t),
+        ("drafts", c_void_p),
+        ("width", c_size_t),
+        ("now_ns", c_int64),
+        ("status", c_int32),
+        ("done", c_int32),
+    ]
+
+
 class Capabilities(Structure):
     """reprise_capabilities"""
 
@@ -164,6 +202,8 @@ STRUCTS: dict[str, type[Structure]] = {
     "reprise_memory_options": MemoryOptions,
     "reprise_options": Options,
     "reprise_slot": Slot,
+    "reprise_row": Row,
+    "reprise_step": Step,
     "reprise_capabilities": Capabilities,
     "reprise_limits": Limits,
     "reprise_pass": Pass,
@@ -212,6 +252,7 @@ FUNCTIONS = {
     "reprise_batch_destroy": "vp",
     "reprise_batch_draft": "ippzl",
     "reprise_batch_known": "ippz",
+    "reprise_batch_step": "vp",
     "reprise_batch_ran": "ipz",
     "reprise_batch_verified": "ipzz",
     "reprise_batch_stop_at": "ipzpz",

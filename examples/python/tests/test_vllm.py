@@ -33,7 +33,44 @@ def config(most: int = 16, rows: int = 8, **model: Any) -> Any:
     )
 
 
-class Proposer(reprise_decoding.vllm.Proposer):
+class Engine:
+    """The object of vLLM that creates a proposer, and has the requests by their names."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, Any] = {}
+        self.input_batch = types.SimpleNamespace(token_ids_cpu=None, req_ids=[])
+
+    def propose_draft_token_ids(self) -> None: ...
+
+    def create(self, initialize: Any, settings: Any) -> None:
+        initialize(settings)
+
+    def show(self, table: Any, requests: list[Any]) -> None:
+        """Sets the rows of the batch."""
+        self.input_batch.token_ids_cpu = table
+        self.input_batch.req_ids = [str(id(request)) for request in requests]
+        self.requests.update(zip(self.input_batch.req_ids, requests))
+
+
+class WithEngine(reprise_decoding.vllm.Proposer):
+    """Has an engine of its own, unless one creates it. Calls of a test have the same request in each row."""
+
+    engine: Any = None
+
+    def __init__(self, settings: Any) -> None:
+        if reprise_decoding.vllm._caller("propose_draft_token_ids") is not None:
+            return super().__init__(settings)
+        self.engine = Engine()
+        self.rows = [types.SimpleNamespace() for _ in range(20)]
+        self.engine.create(super().__init__, settings)
+
+    def propose(self, sampled: Any, lengths: Any, table: Any, slot_mappings: Any = None) -> list[list[int]]:
+        if self.engine is not None and self.engine.input_batch.token_ids_cpu is not table:
+            self.engine.show(table, self.rows[: len(sampled)])
+        return super().propose(sampled, lengths, table)
+
+
+class Proposer(WithEngine):
     options = {"cost": reprise_decoding.CostCurve.linear(0.01)}
 
 
@@ -95,6 +132,8 @@ class Runner:
         for row, request in enumerate(self.rows):
             self.tokens[row, : len(request.ids)] = request.ids
             self.lengths[row] = len(request.ids)
+        if self.proposer.engine is not None:
+            self.proposer.engine.show(self.tokens, self.rows)
         drafts = self.proposer.propose(sampled, self.lengths, self.tokens, slot_mappings=None)
         assert len(drafts) == len(self.rows)
         self.drafts.append(drafts)
@@ -107,6 +146,8 @@ class Runner:
         for request in list(self.rows):
             if request.done:
                 self.remove(request)
+                if self.proposer.engine is not None:
+                    del self.proposer.engine.requests[str(id(request))]
 
 
 class Proposers(unittest.TestCase):
@@ -212,7 +253,7 @@ class Proposers(unittest.TestCase):
         tokens = np.array([ids] * 8, np.int32)
 
         def drafted(row_cost: float, most: int = 16) -> list[int]:
-            class Costly(reprise_decoding.vllm.Proposer):
+            class Costly(WithEngine):
                 options = {"cost": reprise_decoding.CostCurve.linear(row_cost)}
 
             return [len(draft) for draft in Costly(config(most)).propose([[5]] * 8, np.full(8, len(ids)), tokens)]
@@ -225,7 +266,7 @@ class Proposers(unittest.TestCase):
     def test_the_longest_drafts(self) -> None:
         ids = list(range(100)) * 3
 
-        class Free(reprise_decoding.vllm.Proposer):
+        class Free(WithEngine):
             options = {"cost": 0.0}
 
         def longest(most: int) -> int:
@@ -262,7 +303,7 @@ class Proposers(unittest.TestCase):
     def test_a_pass_with_a_part_of_a_prompt_teaches_no_cost(self) -> None:
         now = iter(range(1, 10**12, 10**6))
 
-        class Timed(reprise_decoding.vllm.Proposer):
+        class Timed(WithEngine):
             options = {"clock": lambda: next(now)}
 
         runner = Runner(Timed(config()), chunk=20)
@@ -280,16 +321,6 @@ class Proposers(unittest.TestCase):
         self.assertIn(True, learned(12))
         runner.rows.append(Request(prompt(2, 200), 20))
         self.assertNotIn(True, learned(8))
-
-    def test_a_request_that_ends_does_not_hide_the_rows_of_a_prompt(self) -> None:
-        proposer = Proposer(config())
-        rows: list[int] = []
-        proposer.drafter.ran = rows.append  # type: ignore[method-assign]
-        tokens = np.zeros((2, 100), np.int32)
-        tokens[0, :5], tokens[1, :5] = [1, 2, 3, 4, 5], [6, 7, 8, 9, 1]
-        proposer.propose([[5], [1]], np.array([5, 5]), tokens)
-        proposer.propose([[], [2]], np.array([40, 6]), np.array([[0] * 100, [6, 7, 8, 9, 1, 2, *[0] * 94]], np.int32))
-        self.assertGreater(rows[-1], 1000)
 
     def test_rows_of_one_template_keep_their_slots(self) -> None:
         """Texts of the same length that end alike: only a field at the beginning differs."""
@@ -353,17 +384,20 @@ class Proposers(unittest.TestCase):
         runner.step()
         self.assertEqual(slots_of(runner.proposer, request.ids), [slot])
 
-    def test_the_least_recently_used_slot_is_given_away(self) -> None:
+    def test_a_slot_is_given_away_when_its_request_has_ended(self) -> None:
         runner = Runner(Proposer(config(rows=3)))
-        first, second, third = (Request(prompt(seed), 150) for seed in (1, 2, 3))
-        for request in (first, second, third, first):
-            runner.rows = [request]
-            runner.step()
-            runner.step()
-        runner.rows = [Request(prompt(4), 150)]
+        requests = [Request(prompt(seed), 150) for seed in (1, 2, 3)]
+        runner.rows = list(requests)
         runner.step()
-        known = [len(slots_of(runner.proposer, request.ids)) for request in (first, second, third)]
-        self.assertEqual(known, [1, 0, 1])
+        runner.rows.clear()  # preempted
+        other = Request(prompt(4), 150)
+        for ended in (False, True):
+            if ended:
+                del runner.proposer.engine.requests[str(id(requests[1]))]
+            runner.rows = [other]
+            runner.step()
+            known = [len(slots_of(runner.proposer, request.ids)) for request in (*requests, other)]
+            self.assertEqual(known, [1, 0, 1, 1] if ended else [1, 1, 1, 0])
 
     def test_a_call_that_is_repeated_before_its_pass(self) -> None:
         def passes(calls: int) -> int:
@@ -380,22 +414,6 @@ class Proposers(unittest.TestCase):
         self.assertLessEqual(passes(2), 1.05 * passes(1))
         self.assertLessEqual(passes(3), 1.05 * passes(1))
 
-    def test_a_known_text_is_not_read_again(self) -> None:
-        proposer = Proposer(config())
-        tokens = np.tile(np.arange(50, dtype=np.int32), 6)[None]
-        given: list[int] = []
-        call = proposer.drafter._call
-
-        def counted(name: str, *arguments: Any, **named: Any) -> Any:
-            if name == "draft":
-                given.extend(entry.count for entry in arguments[0])
-            return call(name, *arguments, **named)
-
-        proposer.drafter._call = counted  # type: ignore[method-assign]
-        for length in (200, 203, 203, 204):
-            proposer.propose([tokens[0, length - 1 : length].tolist()], np.array([length]), tokens)
-        self.assertEqual(given, [200, 3, 0, 1])
-
     def test_any_table_that_changes_in_place(self) -> None:
         for table in (np.full((8, 340), 63, np.int64), np.full((8, 340), 63, np.int32, order="F")):
             runner = Runner(Proposer(config()))
@@ -405,21 +423,6 @@ class Proposers(unittest.TestCase):
                 runner.run(request)
                 self.assertEqual(request.output, plain(prompt(seed), 150))
                 self.assertLess(runner.passes, 75)
-
-    def test_rows_and_their_passes_are_counted_once(self) -> None:
-        """ran() is left out if those that were planned have run."""
-        proposer = Proposer(config())
-        said: list[int] = []
-        proposer.drafter.ran = said.append  # type: ignore[method-assign]
-        tokens = np.array([[1, 2, 3, 4, 5] * 10] * 3, np.int32)
-        planned = []
-        for rows, length in ((3, 20), (3, 21), (2, 22), (2, 22), (2, 23)):
-            drafts = proposer.propose([[int(tokens[0, length - 1])]] * rows, np.full(rows, length), tokens)
-            planned.append([1 + len(draft) for draft in drafts])
-        # New rows, nothing to say, a row that has ended, a call that is repeated, nothing to say.
-        self.assertEqual(said[1:], [sum(planned[1][:2]), 0])
-        self.assertGreater(said[0], 1000)
-        self.assertGreater(planned[1][0], 1)
 
     def test_a_row_without_tokens_drafts_nothing_and_the_others_do(self) -> None:
         good, last = [1, 2, 3, 4, 5] * 8, 5
@@ -620,6 +623,7 @@ class Settings(unittest.TestCase):
         runner.tokens[0, : len(ids)] = ids
         for end in range(len(ids) - 2, len(ids) + 1):
             found |= set(runner.proposer.propose([[ids[end - 1]]], np.array([end]), runner.tokens)[0])
+        del runner.requests[request.name]
         return bool(found & set(self.SECRET[3:]))
 
     def given(self, salt: str | None, rows: int = 1) -> ModelRunner:
@@ -649,6 +653,13 @@ class Settings(unittest.TestCase):
                 runner.requests.clear()
             self.assertEqual(self.drafts(runner, "e", self.ASK), ended)
 
+    def test_a_name_that_is_used_again_is_another_request(self) -> None:
+        for salt, sees in (("b", False), ("a", True)):
+            runner = self.runner()
+            runner.numbers = itertools.repeat(5)  # type: ignore[assignment]
+            self.drafts(runner, "a", [*range(20, 40), *self.SECRET, *self.SECRET])
+            self.assertEqual(self.drafts(runner, salt, self.ASK), sees)
+
     def test_a_client_cannot_choose_a_salt_in_extra_args(self) -> None:
         for salt, sees in ((None, False), ("b", False), ("a", True)):
             runner = self.given("a")
@@ -677,10 +688,10 @@ class Settings(unittest.TestCase):
         self.assertTrue(self.drafts(self.given(None), None, self.ASK))
         self.plugin(False)
         self.assertFalse(self.drafts(self.given(None), None, self.ASK))
-        self.plugin(True)
-        with unittest.mock.patch.object(ModelRunner, "propose_draft_token_ids"):
-            del ModelRunner.propose_draft_token_ids  # another release: the requests are not known
-            self.assertFalse(self.drafts(self.given(None), None, self.ASK))
+
+    def test_a_release_that_creates_proposers_in_another_way_is_refused(self) -> None:
+        with self.assertRaisesRegex(ValueError, "^vllm: this release creates proposers in another way"):
+            reprise_decoding.vllm.Proposer(config())
 
     def test_a_release_that_passes_another_table_gets_no_drafts(self) -> None:
         """Otherwise its requests with a salt would share the text of those without one."""
@@ -729,7 +740,7 @@ class Settings(unittest.TestCase):
         with unittest.mock.patch.object(module, "Memory") as unused:
             proposer = Keyed(config())
         unused.assert_not_called()
-        self.assertEqual(proposer._assigned, {"key": 7, "memory": given})
+        self.assertEqual(proposer._requests._kept, {"key": 7, "memory": given})
 
     def test_the_runner_is_freed(self) -> None:
         runner = self.runner()

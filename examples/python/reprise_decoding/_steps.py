@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of an engine that names its requests: which slot each request has, and one call of the library for all rows."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ._arrays import BELOW, address, tokens
+from ._batch import BatchDrafter
+from ._library import Row, Step, library
+from ._options import options
+
+GOES_ON, BEGINS, WAITS = range(3)  # kinds of rows
+
+#: Of a request: the bound on drafted tokens, its salt, and its prediction or None.
+Settings = tuple[int, "int | str", Any]
+
+
+class Buffers:
+    """The arrays of a step. They must stay until the step is done."""
+
+    def __init__(self, slots: int) -> None:
+        self.rows = (Row * (2 * slots))()
+        self.each = list(self.rows)  # taking a struct out of an array takes longer
+        self.step = Step(size=ctypes.sizeof(Step), rows=self.rows, now_ns=-1, done=1)
+        self.kept: list[Any] = []  # what the rows point to
+        self.last: Any = None  # the requests and lines of the last step, if all of its rows went on
+
+
+class Requests:
+    """Gives each request a slot of a BatchDrafter. A slot is free again when the engine has its request no more.
+
+    `kept`: options of the batch that hold for all salts. `salt`: that of requests without one. `vocabulary`: ids of the
+    model, 0 if they are unknown.
+    """
+
+    def __init__(self, drafter: BatchDrafter, kept: dict[str, Any], salt: int | str, vocabulary: int) -> None:
+        self._drafter, self._kept, self._usual, self._vocabulary = drafter, kept, salt, vocabulary
+        self._slots: dict[int, tuple[int, str, Any]] = {}  # by id(): slot, name and object, which keeps its id
+        self._free = list(range(drafter.slots))
+        self._salts = [salt] * drafter.slots
+        self._changes = 0  # of the slots
+
+    def fill(
+        self,
+        buffers: Buffers,
+        names: Sequence[str],
+        known: Mapping[str, Any],
+        lines: Sequence[int],
+        sampled: Sequence[Any],
+        settings: Callable[[Any], Settings],
+        prompt: Callable[[int], int],
+        alive: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """Fills in the rows of a step.
+
+        `known`: the engine's requests by name, an object for each; a row without one drafts nothing. `lines`: where the
+        ids of each row are. `sampled`: 0 for a row that has run a part of its prompt. `prompt`: returns the ids of a
+        row before its sampled ones. `alive`: returns whether the engine still has a request that `known` has.
+        """
+        slots, each, step, count = self._slots, buffers.each, buffers.step, len(names)
+        requests = [known.get(name) for name in names]
+        keys = [*map(id, requests)]
+        same = (self._changes, keys, list(lines))
+        step.count, step.ended = count, 0
+        if all(sampled) and buffers.last == same:  # nearly all steps
+            return
+        buffers.last = None
+        buffers.kept.clear()
+        begins = [has and request is not None and key not in slots for has, request, key in zip(sampled, requests, keys)]
+        if any(begins):
+            self._changes += 1
+            ended = [
+                key for key, (_, name, request) in slots.items() if known.get(name) is not request or not alive(name)
+            ]
+            for row, key in zip(each[count:], ended):
+                row.slot, _, _ = slots.pop(key)
+                self._free.append(row.slot)
+                self._assign(buffers, row, self._usual)
+            step.ended = len(ended)
+        for i, (row, request, key) in enumerate(zip(each, requests, keys)):
+            row.at, row.kind, row.options, row.prediction = lines[i], GOES_ON, None, None
+            if not sampled[i] or request is None or not (key in slots or self._free):
+                row.kind, row.slot = WAITS, 0
+                continue
+            row.most, salt, prediction = settings(request)
+            if not begins[i]:
+                row.slot = slots[key][0]
+                continue
+            row.kind, row.slot = BEGINS, self._free.pop()
+            slots[key] = row.slot, names[i], request
+            self._assign(buffers, row, salt)
+            if prediction is not None:
+                self._predict(buffers, row, prediction, prompt(i))
+        if all(row.kind == GOES_ON for row in each[:count]):
+            buffers.last = same
+
+    def _assign(self, buffers: Buffers, row: Row, salt: int | str) -> None:
+        if self._salts[row.slot] == salt:
+            row.options = None
+            return
+        self._salts[row.slot] = salt
+        struct, _ = options(salt=salt, vocabulary=self._drafter._below % BELOW, **self._kept)
+        buffers.kept.append(struct)
+        row.options = ctypes.addressof(struct)
+
+    def _predict(self, buffers: Buffers, row: Row, prediction: Any, prompt: int) -> None:
+        try:
+            ids = tokens(prediction, "reprise_prediction", self._vocabulary)
+        except (TypeError, ValueError, MemoryError):  # an exception would end the engine
+            return
+        buffers.kept.append(ids)
+        row.prediction, row.predicted, row.prompt = address(ids), len(ids), prompt
+
+
+def run(drafter: BatchDrafter, step: Step) -> int:
+    """Runs a step now, and returns its status."""
+    step.batch = drafter._open().pointer
+    drafter._alone(library.reprise_batch_step, ctypes.byref(step))
+    return int(step.status)
