@@ -115,6 +115,8 @@ def main(options: dict[str, Any]) -> None:
     import vllm
     from vllm.sampling_params import RequestOutputKind
 
+    if not cuda:
+        repair_sampling()
     scripted.register()
     file = Path(options["requests"])
     warm, requests = read(file)
@@ -151,6 +153,20 @@ def main(options: dict[str, Any]) -> None:
         say(slots=slots, requests=rows)
     sys.stdout.flush()
     os._exit(0)  # the engine would take seconds to end
+
+
+def repair_sampling() -> None:
+    """Repairs the temperatures of drafted rows on a processor (docs/engines.md, faults of engines)."""
+    try:
+        from vllm.utils import cpu_triton_utils
+    except ImportError:  # a release without this code
+        return
+
+    def expand(output: Any, values: Any, ends: Any, replace_from: Any, replace_to: Any, *_: Any, **__: Any) -> None:
+        counts = ends.diff(prepend=ends.new_zeros(1))
+        output.copy_(values.masked_fill(values == replace_from, replace_to).repeat_interleave(counts))
+
+    cpu_triton_utils._expand_kernel_impl = expand
 
 
 def some(requests: list[Request], limit: int, slots: int) -> list[int]:

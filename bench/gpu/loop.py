@@ -38,7 +38,6 @@ ROWS = [1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32, 33]
 CONTEXTS = [256, 512, 1024, 1536, 2048, 3072, 3584]
 ROWS_OF_8 = [1, 2, 3, 4, 5, 6, 8, 9, 12, 16]
 CONTEXTS_OF_8 = [512, 1024, 2048, 3584]
-GOAL = 3000  # tokens of a measurement with eight slots
 
 Figures = tuple[float, int, int]  # seconds inside the engine, passes, drafted rows
 
@@ -371,7 +370,7 @@ def main(arguments: list[str] | None = None) -> int:
     sys.path.append(str(ROOT / "bench/profiles"))
     sys.path.append(str(ROOT / "examples/python"))  # an installed package comes first
     try:
-        import measure_gpu
+        import measure_gpu  # type: ignore[import-not-found]
         import torch
     except ImportError as missing:
         print(f"loop.py: {missing}; pip install torch", file=sys.stderr)

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         warm, requests = read(file)
         Script(warm + requests)  # refuses requests that the model cannot tell apart
         if max(options.slots) > len(requests):
-            raise InputError(f"{file} has {len(requests)} requests, which is less than {max(options.slots)} slots")
+            raise InputError(f"--slots {max(options.slots)}: {file} has only {len(requests)} requests: give more, or fewer slots")
         for name, speculation in ways.items():
             task = {"speculation": speculation, "requests": str(file), "shape": options.shape, "slots": options.slots,
                     "limit": options.limit, "runner": options.runner, "temperature": options.temperature}  # fmt: skip
@@ -82,26 +82,27 @@ def child(program: Path, name: str, task: dict[str, Any], log: Path) -> Iterator
     progress(f"{name}: the engine starts")
     setup: dict[str, Any] = {}
     missing = len(task["slots"])
-    with log.open("w", encoding="utf-8") as out:
-        command = [sys.executable, str(program), json.dumps(task)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=out, text=True)
+    command = [sys.executable, str(program), json.dumps(task)]
+    with (
+        log.open("w", encoding="utf-8") as out,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=out, text=True) as process,
+    ):
         try:
-            assert process.stdout is not None
-            for line in process.stdout:
+            for line in process.stdout or ():
                 message = json.loads(line[2:]) if line.startswith("@@") else {}
                 if "requests" in message:
                     missing -= 1
                     yield setup, message["slots"], message["requests"]
                 elif "done" in message:
-                    progress(f"{name}: {message['slots']} slots, {message['done']} of {message['of']} requests")
+                    progress(f"{name}: slots {message['slots']}, {message['done']} of {message['of']} requests")
                 elif "setup" in message:
                     setup = message["setup"]
                 else:
                     out.write(line)
+        except BaseException:  # an interrupt
+            process.kill()
+            raise
         finally:
-            if process.poll() is None and missing:
-                process.kill()
-            process.wait()
             progress("")
     if process.returncode or missing:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it printed nothing"]
@@ -245,7 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
         predicted = predictions(options.prediction)
         result = json.loads(options.report.read_text(encoding="utf-8")) if options.report else run(options)
         wrong = report(result, predicted)
-        return 2 if result["failed"] else int(wrong > 0)
+        return 2 if result.get("failed") else int(wrong > 0)
     except (InputError, OSError, ValueError, KeyError) as error:
         print(f"measure.py: {error}", file=sys.stderr)
         return 2
