@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what drafts give an engine with a tight loop: CUDA graphs, and recorded text as the picks. It needs a GPU.
+"""Measures drafts in a tight loop of CUDA graphs, with recorded text as the picks. It needs a GPU.
 
-The decoder is that of bench/profiles/measure_gpu.py, with random weights and one graph for each number of rows and
-context. A pass copies ids in, replays a graph and copies picks out; the host waits once. The committed tokens are those
-of the recording, whatever the picks are. So the seconds are real, and the text is that of the recorded model.
+The decoder is that of bench/profiles/measure_gpu.py, with random weights and one graph for each
+number of rows and context. A pass copies ids in, replays a graph and copies picks out; the host
+waits once. The committed tokens are those of the recording, whatever the picks are. So the
+seconds are real, and the text is that of the recorded model.
 
-The ways take turns, request by request, in a rotated order. With eight slots, each slot takes the next request when its
-own is done, and a pass is as wide as its longest draft.
+The ways take turns, request by request, in a rotated order. With eight slots, each slot takes the
+next request when its own is done, and a pass is as wide as its longest draft.
 
-    loop.py --requests requests.json              in the shape of Llama-3-8B
-    loop.py --device cpu --shape tiny             tries everything without graphs; its times mean nothing
+    loop.py --requests requests.json     in the shape of Llama-3-8B
+    loop.py --device cpu --shape tiny    tries everything without graphs; its times mean nothing
 """
 
 from __future__ import annotations

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses requests from recorded traces, for measure.py and loop.py.
 
-Each turn of a session is a request: its prompt is the whole text before the output. For each category, the turns whose
-output and prompt are within the bounds are drawn at random. The warm-up has requests of its own.
+Each turn of a session is a request: its prompt is the whole text before the output. The turns
+with an output and a prompt within the bounds are drawn at random, for each category. The warm-up
+has requests of its own.
 
-The traces are files of docs/formats.md; bench/replay/to_trace.py converts other recordings. --trace writes the chosen
-requests as such a file, so that reprise-replay counts the passes of the same requests.
+The traces are files of docs/formats.md; bench/replay/to_trace.py converts other recordings.
+--trace writes the chosen requests as such a file, so that reprise-replay counts passes of the
+same requests.
 """
 
 from __future__ import annotations

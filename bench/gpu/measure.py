@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures drafters in a serving engine, with recorded text and without the weights of its model.
+"""Measures drafters in a serving engine, with recorded text and without the weights of a model.
 
-The model is scripted: it has the shape of a real one and random weights, runs every pass in full, and then picks the
-tokens of a recording. Each way of decoding has an engine and a process of its own. With several slots, different
-requests share each pass. Times are those of passes in which every slot decodes.
+The model is scripted: it has the shape of a real one and random weights, runs every pass in full,
+and then picks the tokens of a recording. Each way of decoding has an engine and a process of its
+own. With several slots, different requests share each pass. Times are those of passes in which
+every slot decodes.
 
-    measure.py                                    the bundled traces, in the shape of Llama-3.1-8B: needs a GPU
-    measure.py --shape tiny --slots 1,4 --limit 1   tries everything on a CPU
-    measure.py --report runs.json                 prints the tables again
+    measure.py                           the bundled traces in the shape of Llama-3.1-8B, on a GPU
+    measure.py --shape tiny --slots 1,4 --limit 1     tries everything on a CPU
+    measure.py --report runs.json        prints the tables again
 
-exit status: 0 done; 1 an output differs from its recording; 2 an argument, a file or an engine failed
+exit status: 0 done; 1 an output differs from its recording; 2 an argument, a file or an engine
+failed
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from script import SHAPES, InputError, Script, read
 
 ENGINES: dict[str, Any] = {"vllm": in_vllm}
 Row = dict[str, Any]  # the figures of a request
-ENOUGH = 32  # tokens of a request whose speed is compared
+ENOUGH = 32  # counted tokens of a request that can be the worst one
 
 
 # ---- Run -------------------------------------------------------------------------------------------------------------
@@ -226,7 +228,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     add("--engine", choices=ENGINES, default="vllm", help="default: vllm")
     add("--shape", choices=SHAPES, default="8b", help="8b: Llama-3.1-8B; tiny: for a CPU (default: 8b)")
     add("--ways", nargs="+", metavar="WAY",
-        help="names of the engine's table, or NAME=JSON of a speculative_config\n(default: plain and all that run)")
+        help=f"names of the engine's table, or NAME=JSON with settings (default: {' '.join(in_vllm.DEFAULT)})")  # fmt: skip
     add("--slots", type=counts, default=[1, 8, 32], metavar="LIST", help="default: 1,8,32")
     add("--requests", type=Path, metavar="FILE", help="of make_requests.py (default: the bundled traces)")
     add("--limit", type=int, default=6, metavar="N",
