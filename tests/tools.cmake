@@ -130,6 +130,12 @@ if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.10)
   )
 endif()
 
+# The measurement of serving engines, with a stand-in of one.
+if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.10)
+  add_test(NAME gpu.scripts COMMAND ${Python3_EXECUTABLE} -m unittest discover -s ${CMAKE_CURRENT_SOURCE_DIR}/gpu)
+  set_tests_properties(gpu.scripts PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+endif()
+
 # The script for GPUs, on the CPU. -DPython3_EXECUTABLE= names a Python that has torch.
 set(has_torch 1)
 if(Python3_Interpreter_FOUND)
