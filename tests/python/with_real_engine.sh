@@ -54,5 +54,11 @@ for engine in transformers onnxruntime-genai mlx-lm vllm; do
   model=$others/model/hf
   [ $engine != onnxruntime-genai ] || model=$others/model/onnx
   "$others/$engine/bin/python" tests/python/snippets.py $engine "$model"
-  [ $engine != transformers ] || "$others/$engine/bin/python" tests/python/transformers_as_used.py "$model"
+  case $engine in
+    transformers) "$others/$engine/bin/python" tests/python/transformers_as_used.py "$model" ;;
+    vllm)
+      "$others/$engine/bin/python" tests/python/vllm_second_runner.py
+      "$others/$engine/bin/python" bench/gpu/measure.py --shape tiny --slots 1,4 --limit 1
+      ;;
+  esac
 done
