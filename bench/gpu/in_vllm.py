@@ -118,6 +118,10 @@ def main(options: dict[str, Any]) -> None:
     if not cuda:
         repair_sampling()
     scripted.register()
+    if (options["speculation"] or {}).get("method") == "custom_class":
+        import reprise_decoding.vllm
+
+        reprise_decoding.vllm.register()  # as vLLM does, if the package is installed
     file = Path(options["requests"])
     warm, requests = read(file)
     longest = max(len(each.prompt) + len(each.output) for each in warm + requests)
