@@ -182,7 +182,8 @@ std::vector<Trace> joined(std::vector<Trace> traces) {
 void shuffle(Trace& trace, std::size_t seed) {
   std::mt19937_64 random(seed);
   std::vector<TraceSession>& sessions = trace.sessions;
-  for (std::size_t i = sessions.size(); i > 1; --i) std::swap(sessions[i - 1], sessions[random() % i]);
+  for (std::size_t i = sessions.size(); i > 1; --i)
+    std::swap(sessions[i - 1], sessions[static_cast<std::size_t>(random() % i)]);
 }
 
 /// The curves of the options: those of --cost first, then those of --pass-times.
