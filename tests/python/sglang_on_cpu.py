@@ -6,8 +6,8 @@
 
 Run it with the Python of an environment that has SGLang and this package. The engine, its scheduler, its workers and
 its attention backend intel_amx are SGLang's. PyPI has no kernels of SGLang for processors: those are in
-sglang_stand_in/sgl_kernel, in torch. Everything runs greedily, in float32. Each method is a process of its own. The exit
-status is 1 if an output differs from that of plain decoding, or if REPRISE saves no passes.
+sglang_stand_in/sgl_kernel, in torch. Everything runs greedily, in float32. Each method is a process of its own. The
+exit status is 1 if an output differs from that of plain decoding, or if REPRISE saves no passes.
 """
 
 from __future__ import annotations

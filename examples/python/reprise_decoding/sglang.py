@@ -24,9 +24,9 @@ from ._session import Pass, Session
 if TYPE_CHECKING:
     from ._options import Options
 
-#: Options of Session, for a plug-in of yours that sets them before the engine starts. The default of `cost` is 0: SGLang
-#: runs the same number of rows with any draft. That of `memory` is a Memory, which keeps text if requests share a prefix
-#: cache. That of `key` is random.
+#: Options of Session, for a plug-in of yours that sets them before the engine starts. The default of `cost` is 0:
+#: SGLang runs the same number of rows with any draft. That of `memory` is a Memory, which keeps text if requests share
+#: a prefix cache. That of `key` is random.
 options: Options = {}
 
 _UNKNOWN = "REPRISE: this release of SGLang has another interface for drafts: see docs/engines.md"
@@ -65,8 +65,8 @@ class Drafts:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Returns the rows of all requests, and for each row which rows of its request it sees, both flat.
 
-        `requests`: those of the next pass, with the committed tokens that their `output_ids` do not have yet. Spare rows
-        continue the last row with the token 0.
+        `requests`: those of the next pass, with the committed tokens that their `output_ids` do not have yet. Spare
+        rows continue the last row with the token 0.
         """
         names = {request.rid for request, _ in requests}
         self.erase_match_state([name for name in self._running if name not in names])  # first, for new requests

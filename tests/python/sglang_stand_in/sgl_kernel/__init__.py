@@ -128,7 +128,9 @@ def register() -> None:
 
     SGLang calls it, as a plug-in. Its own torch_native cannot verify a draft.
     """
-    from sglang.srt.layers.attention.attention_registry import register_attention_backend
+    from sglang.srt.layers.attention.attention_registry import (
+        register_attention_backend,
+    )
 
     @register_attention_backend("torch_native")
     def create(runner: Any) -> Any:
