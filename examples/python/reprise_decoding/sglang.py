@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import inspect
 import logging
 import secrets
@@ -16,10 +17,12 @@ import numpy.typing as npt
 
 from ._arrays import BELOW, Tokens, stops, tokens
 from ._costs import CostCurve
+from ._errors import OrderError
+from ._library import FINISHED, Commit, Limits, Pass
 from ._memory import Memory
 from ._options import LONGEST
 from ._request import rest
-from ._session import Pass, Session
+from ._session import Session
 
 if TYPE_CHECKING:
     from ._options import Options
@@ -35,6 +38,7 @@ _USED = (
     *("batch_get", "enable_overlap", "grammar_needs_sync", "spec_info", "accept_tokens", "accept_lens"),
     *("reqs", "rid", "origin_input_ids_unpadded", "output_ids", "draft_token_num"),
 )
+_INTS = [ctypes.c_int32 * count for count in range(LONGEST + 2)]
 _ARGUMENTS = ["self", "server_args", "gpu_id", "nccl_port", "target_worker"]
 
 
@@ -127,20 +131,34 @@ class Drafts:
 
 
 class _Running:
-    """A request that is decoded."""
+    """A request that is decoded. Its calls of the library take the shortest way."""
 
     def __init__(self, session: Session, request: Any, most: int, eos: Tokens, known: int, last: int) -> None:
-        self.session, self._most, self._eos = session, most, eos
+        self.session, self._most = session, most
         self._output = request.output_ids  # SGLang extends it, and makes another one if the request begins again
-        self._known, self._last = known, last  # tokens of the output, and the last token
-        self._step: Pass | None = None
+        self._known = known  # tokens of the output
+        self._rows, self._parents = [last], list[int]()  # of the last pass, as plan() returns them
+        self._open = False
+        ends = (ctypes.c_int32 * len(eos))(*eos.tolist())
+        self._limits = ctypes.byref(Limits(ctypes.sizeof(Limits), 0, 0, ends, len(ends)))
+        self._pass, self._made = Pass(ctypes.sizeof(Pass)), Commit(ctypes.sizeof(Commit))
 
     def plan(self) -> tuple[list[int], list[int]]:
         """Returns the last token and the draft, and the row before each drafted one."""
-        self._step = step = self.session.plan(self._most, eos=self._eos)
-        if step is None:  # it has ended, and SGLang does not know yet
-            return [self._last], []
-        return step.batch[step.pending - 1 :].tolist(), (step.parents + 1).tolist()
+        try:
+            self.session._call("plan", self._limits, self._most, ctypes.byref(self._pass), read=self._read)
+            self._open = True
+        except OrderError as ended:  # SGLang may not know yet
+            if ended.status != FINISHED:
+                raise
+            self._rows, self._parents, self._open = self._rows[:1], [], False
+        return self._rows, self._parents
+
+    def _read(self) -> None:
+        plan = self._pass
+        self._rows = _INTS[1 + plan.drafted].from_address(plan.batch + 4 * (plan.pending - 1))[:]
+        parents = _INTS[plan.drafted].from_address(plan.parents)[:] if plan.drafted else []
+        self._parents = [parent + 1 for parent in parents]
 
     def follow(self, request: Any, more: Sequence[int]) -> bool:
         """Commits the new tokens. Returns false if the text is another one."""
@@ -150,24 +168,27 @@ class _Running:
         return not new or self._commit(new)
 
     def _commit(self, new: list[int]) -> bool:
-        step = self._step
-        if step is None:
+        if not self._open:
+            self._rows = new[-1:]
             return False
-        picks, row = [0] * (step.drafted + 1), 0
-        drafted = zip((step.parents + 1).tolist(), step.batch[step.pending :].tolist())
-        after = {place: number for number, place in enumerate(drafted, 1)}
+        picks, row = _INTS[len(self._rows)](), 0
+        after = {place: number for number, place in enumerate(zip(self._parents, self._rows[1:]), 1)}
         for token in new:
             picks[row] = token
             row = after.get((row, token), -1)
             if row < 0:
                 break
-        made = self.session.commit(picks, 0).tokens.tolist()
-        self._step, self._known, self._last = None, self._known + len(new), new[-1]
+        out = ctypes.byref(self._made)
+        made: list[int] = self.session._call("commit", picks, len(picks), 0, out, read=self._read_tokens)
+        self._open, self._known, self._rows = False, self._known + len(new), new[-1:]
         if made != new[: len(made)]:
             return False
         if len(made) < len(new):  # SGLang has accepted spare rows
             self.session.append(_ids(new[len(made) :]))
         return True
+
+    def _read_tokens(self) -> list[int]:
+        return list((ctypes.c_int32 * self._made.count).from_address(self._made.tokens)) if self._made.count else []
 
     def end(self) -> None:
         """Hands the text to the memory."""
