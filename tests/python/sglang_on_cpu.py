@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SGLang with reprise on a processor: the tokens of plain decoding, of SGLang's own NGRAM, and of REPRISE.
 
-    sglang_on_cpu.py MODEL [TOKENS]      MODEL: the folder of a Llama; it needs no tokenizer
+    sglang_on_cpu.py MODEL [METHOD...]      MODEL: the folder of a Llama; it needs no tokenizer
 
 Run it with the Python of an environment that has SGLang and this package. The engine, its scheduler, its workers and
 its attention backend intel_amx are SGLang's. PyPI has no kernels of SGLang for processors: those are in
@@ -29,7 +29,9 @@ METHODS = {
     "REPRISE": {"speculative_algorithm": "REPRISE"},
     "REPRISE, chains": {"speculative_algorithm": "REPRISE", "speculative_ngram_max_bfs_breadth": 1},
     "REPRISE, no cache": {"speculative_algorithm": "REPRISE", "disable_radix_cache": True},
+    "REPRISE, overlap": {"speculative_algorithm": "REPRISE"},  # as on a GPU; the stand-in makes SGLang do it
 }
+TOKENS = 96
 GROUP = "sglang.srt.plugins"
 
 
@@ -46,7 +48,7 @@ def prompts(vocabulary: int) -> list[list[int]]:
     ]
 
 
-def generate(model: str, count: int, options: dict[str, Any]) -> dict[str, Any]:
+def generate(model: str, options: dict[str, Any]) -> dict[str, Any]:
     """Returns the outputs and passes of each run."""
     import sglang
 
@@ -59,7 +61,7 @@ def generate(model: str, count: int, options: dict[str, Any]) -> dict[str, Any]:
 
     def run(inputs: list[list[int]], extra: list[dict[str, Any]] | None = None, **params: Any) -> list[Any]:
         each = [
-            {"temperature": 0, "max_new_tokens": count - 3 * i, "ignore_eos": True, **params}
+            {"temperature": 0, "max_new_tokens": TOKENS - 3 * i, "ignore_eos": True, **params}
             | ({"custom_params": extra[i]} if extra else {})
             for i in range(len(inputs))
         ]
@@ -71,8 +73,7 @@ def generate(model: str, count: int, options: dict[str, Any]) -> dict[str, Any]:
     runs["off"] = run(ids[:2], [{"reprise_enabled": False}, {"reprise_max_draft": 2}])
     fresh = [ids[4][::-1], ids[4][3:] + ids[4][:3]]
     told = [output for output, _ in run(fresh, [{"reprise_enabled": False}] * 2)]
-    if options.get("disable_radix_cache"):  # no text is kept, so the prediction is all there is
-        runs["predicted"] = run(fresh, [{"reprise_prediction": each} for each in told])
+    runs["predicted"] = run(fresh, [{"reprise_prediction": each} for each in told])
     runs["wrong settings"] = run(fresh, [{"reprise_prediction": [-5, 10**9]}, {"reprise_max_draft": "many"}])
     runs["eos"] = run(ids, ignore_eos=False, stop_token_ids=[plain[0][9], plain[1][12]])
     time.sleep(1)  # the scheduler has to know that the last request has ended
@@ -95,34 +96,36 @@ def prepare(folder: Path) -> None:
 
 
 def main() -> int:
-    model, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 96
-    found: dict[str, dict[str, Any]] = {}
-    for method in METHODS:
+    model, methods = sys.argv[1], sys.argv[2:] or list(METHODS)
+    plain: dict[str, Any] = {}
+    failed = 0
+    for method in ["plain", *(method for method in methods if method != "plain")]:
         with tempfile.TemporaryDirectory() as folder:
             prepare(Path(folder))
             paths = [folder, str(HERE / "sglang_stand_in"), os.environ.get("PYTHONPATH", "")]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SGLANG_USE_CPU_ENGINE": "1"}
             environment.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
+            environment["SGL_KERNEL_STAND_IN_OVERLAP"] = str(int(method.endswith("overlap")))
             out = Path(folder) / "out.json"
-            subprocess.run([sys.executable, __file__, model, str(count), method, out], env=environment, check=True)
-            found[method] = json.loads(out.read_text(encoding="utf-8"))
-    failed = 0
-    for method, runs in found.items():
+            subprocess.run([sys.executable, __file__, model, method, out, "child"], env=environment, check=True)
+            runs = json.loads(out.read_text(encoding="utf-8"))
+        plain = plain or runs
         for run, outputs in runs.items():
             tokens, passes = sum(len(each) - 1 for each, _ in outputs), sum(passes for _, passes in outputs)
-            expected = found["plain"].get(run, [])
+            expected = plain.get(run, [])
             differ = sum(one[0] != other[0] for one, other in zip(outputs, expected))
             slow = method.startswith("REPRISE") and run != "wrong settings" and passes >= tokens
             failed += differ + slow
-            print(f"{method:18} {run:15} {tokens:5} tokens {passes:5} passes {tokens / passes:5.2f} tokens a pass"
-                  + (f"  {differ} OUTPUTS DIFFER" if differ else "") + ("  NO PASSES SAVED" if slow else ""))
+            faults = [f"{differ} OUTPUTS DIFFER"] * (differ > 0) + ["NO PASSES SAVED"] * slow
+            counts = f"{tokens:5} tokens {passes:5} passes {tokens / passes:5.2f} tokens a pass"
+            print(f"{method:18} {run:15} {counts}", *faults, flush=True)
     print(f"{failed} failed")
     return int(failed > 0)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 4:
-        made = generate(sys.argv[1], int(sys.argv[2]), METHODS[sys.argv[3]])
-        Path(sys.argv[4]).write_text(json.dumps(made), encoding="utf-8")
+    if sys.argv[-1] == "child":
+        made = generate(sys.argv[1], METHODS[sys.argv[2]])
+        Path(sys.argv[3]).write_text(json.dumps(made), encoding="utf-8")
     else:
         sys.exit(main())
