@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 options: Options = {}
 
 _UNKNOWN = "REPRISE: this release of SGLang has another interface for drafts: see docs/engines.md"
-# Names of the method that Worker replaces, and the arguments of the class.
+# Names in the method of SGLang's worker that prepare() replaces, and the arguments of the class.
 _USED = (
     *("batch_get", "enable_overlap", "grammar_needs_sync", "spec_info", "accept_tokens", "accept_lens"),
     *("reqs", "rid", "origin_input_ids_unpadded", "output_ids", "draft_token_num"),
@@ -119,7 +119,7 @@ class Drafts:
     def load_external_corpus_named(self, name: str, chunks: Iterable[Sequence[int]]) -> int:
         """Adds the texts of --speculative-ngram-external-corpus-path to the memory. Returns their length."""
         memory = self._options.get("memory")
-        if memory is None or not self._keeps_text:
+        if memory is None or not (self._keeps_text or "memory" in self._given):
             raise ValueError(f"REPRISE: {name} needs a memory with text: leave the radix cache on")
         texts = [np.asarray(chunk, np.int32) for chunk in chunks]
         for text in texts:
