@@ -105,7 +105,7 @@ def main() -> int:
             paths = [folder, str(HERE / "sglang_stand_in"), os.environ.get("PYTHONPATH", "")]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SGLANG_USE_CPU_ENGINE": "1"}
             environment.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
-            environment["SGL_KERNEL_STAND_IN_OVERLAP"] = str(int(method.endswith("overlap")))
+            environment["STAND_IN_OVERLAP"] = str(int(method.endswith("overlap")))
             out = Path(folder) / "out.json"
             subprocess.run([sys.executable, __file__, model, method, out, "child"], env=environment, check=True)
             runs = json.loads(out.read_text(encoding="utf-8"))

@@ -127,7 +127,7 @@ for _name, _function, _changed in (
 def register() -> None:
     """Makes the backend torch_native that of intel_amx, which SGLang takes only from processors with AMX.
 
-    SGLang calls it, as a plug-in. Its own torch_native cannot verify a draft. With SGL_KERNEL_STAND_IN_OVERLAP=1, a
+    SGLang calls it, as a plug-in. Its own torch_native cannot verify a draft. With STAND_IN_OVERLAP=1, a
     pass begins before the results of the one before are known, which SGLang does with drafts on GPUs only.
     """
     from sglang.srt.arg_groups import speculative_hook
@@ -135,7 +135,7 @@ def register() -> None:
         register_attention_backend,
     )
 
-    if os.environ.get("SGL_KERNEL_STAND_IN_OVERLAP") == "1":
+    if os.environ.get("STAND_IN_OVERLAP") == "1":
         speculative_hook._disable_overlap_schedule_for_cpu = lambda server_args: None
 
     @register_attention_backend("torch_native")
