@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drafts for speculative decoding without a draft model.
 
-The modules transformers, llama_cpp, vllm, onnxruntime_genai and mlx_lm connect the package to these engines.
+The modules transformers, llama_cpp, vllm, sglang, onnxruntime_genai and mlx_lm connect the package to engines.
 Drafter is for other engines that own the decoding loop, BatchDrafter for engines that also run several sequences in
 each pass, and Session for loops of your own. request() has the settings and the counts of one request.
 """
