@@ -46,8 +46,8 @@ std::vector<CurvePoint> CurveLog::points() const {
 CurvePoint CurveLog::point(const LearnedCurve& learned, std::size_t context) const {
   CurvePoint now{passes_, context, {}};
   for (std::size_t rows = 1; rows <= most_rows_; ++rows)
-    now.rows.push_back({static_cast<double>(learned.cost(rows)) / cost_one, actual_->cost({1, rows, context}) / actual_->toll(),
-                        learned.uncertain(rows)});
+    now.rows.push_back({static_cast<double>(learned.cost(rows)) / cost_one,
+                        actual_->cost({1, rows, context}) / actual_->toll(), learned.uncertain(rows)});
   return now;
 }
 

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "replay/options.hpp"
@@ -130,10 +129,11 @@ TEST(Advice, SaysThatAnEngineIsBetterOffWithoutADrafter) {
     advice.toll = tolled ? 1.28 : 1;
     std::ostringstream summary;
     write_summary(summary, advice);
-    const std::string_view without =
-        "The engine is better off without any drafter: having one costs +28.0% of each pass.\n";
-    EXPECT_THAT(summary.str(), tolled ? HasSubstr(without) : Not(HasSubstr("better off")));
-    EXPECT_THAT(summary.str(), tolled ? Not(HasSubstr("Check the curve")) : HasSubstr("Check the curve"));
+    const bool without = summary.str().find(
+                             "The engine is better off without any drafter: having one costs +28.0% of "
+                             "each pass.\n") != std::string::npos;
+    EXPECT_EQ(without, tolled) << summary.str();
+    EXPECT_EQ(summary.str().find("Check the curve") != std::string::npos, !tolled) << summary.str();
   }
 }
 
