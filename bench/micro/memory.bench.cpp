@@ -52,3 +52,5 @@ BENCHMARK(bytes)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
 }  // namespace reprise::bench
+
+BENCHMARK_MAIN();
