@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._arrays import BELOW, address, tokens
 from ._batch import BatchDrafter
-from ._library import Row, Step, library
+from ._errors import OrderError
+from ._library import INTERNAL, Row, Step, library
 from ._options import options
 
 GOES_ON, BEGINS, WAITS = range(3)  # kinds of rows
@@ -40,7 +42,7 @@ class Requests:
         self._drafter, self._kept, self._usual, self._vocabulary = drafter, kept, salt, vocabulary
         self._slots: dict[int, tuple[int, str, Any]] = {}  # by id(): slot, name and object, which keeps its id
         self._free = list(range(drafter.slots))
-        self._salts = [salt] * drafter.slots
+        self._salts: list[int | str | None] = [salt] * drafter.slots  # None: unknown after an error
         self._changes = 0  # of the slots
 
     def fill(
@@ -75,6 +77,8 @@ class Requests:
             ended = [
                 key for key, (_, name, request) in slots.items() if known.get(name) is not request or not alive(name)
             ]
+            if (short := sum(begins) - len(self._free) - len(ended)) > 0:  # paused requests begin again later
+                ended += [key for key in slots if key not in keys and key not in ended][:short]
             for row, key in zip(each[count:], ended):
                 row.slot, _, _ = slots.pop(key)
                 self._free.append(row.slot)
@@ -97,14 +101,22 @@ class Requests:
         if all(row.kind == GOES_ON for row in each[:count]):
             buffers.last = same
 
+    def reset(self) -> None:
+        """Lets all requests begin again, after a step that may have done only a part of its work."""
+        self._changes += 1
+        self._slots.clear()
+        self._free = list(range(self._drafter.slots))
+        self._salts = [None] * self._drafter.slots
+
     def _assign(self, buffers: Buffers, row: Row, salt: int | str) -> None:
+        row.options = None
         if self._salts[row.slot] == salt:
-            row.options = None
             return
-        self._salts[row.slot] = salt
-        struct, _ = options(salt=salt, vocabulary=self._drafter._below % BELOW, **self._kept)
+        number = salt_number(salt, self._kept.get("key", 0))
+        struct, _ = options(salt=number, vocabulary=self._drafter._below % BELOW, **self._kept)
         buffers.kept.append(struct)
         row.options = ctypes.addressof(struct)
+        self._salts[row.slot] = salt
 
     def _predict(self, buffers: Buffers, row: Row, prediction: Any, prompt: int) -> None:
         try:
@@ -117,6 +129,19 @@ class Requests:
 
 def run(drafter: BatchDrafter, step: Step) -> int:
     """Runs a step now, and returns its status."""
-    step.batch = drafter._open().pointer
-    drafter._alone(library.reprise_batch_step, ctypes.byref(step))
+    try:
+        step.batch = drafter._open().pointer
+        drafter._alone(library.reprise_batch_step, ctypes.byref(step))
+    except OrderError as failed:  # another thread uses the drafter; an exception would end the engine
+        step.status = failed.status or INTERNAL
+        for row in range(step.count):
+            step.rows[row].drafted = 0
     return int(step.status)
+
+
+def salt_number(salt: int | str, key: int) -> int:
+    """Returns the number of a salt. Processes with the same key have the same numbers for the same names."""
+    if isinstance(salt, int):
+        return salt
+    name = salt.encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8, key=key.to_bytes(8, "little")).digest(), "little")

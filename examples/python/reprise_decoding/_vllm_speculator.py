@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
+import secrets
 import time
 import types
 import warnings
@@ -12,12 +12,13 @@ from ctypes import c_int32, c_void_p
 from typing import Any
 
 import torch
+from vllm.distributed.parallel_state import get_tp_group
 from vllm.v1.worker.gpu.spec_decode.speculator import BaseSpeculator
 
 from ._costs import CostCurve
 from ._errors import ArgumentError
 from ._library import library
-from ._steps import Buffers, Settings, run
+from ._steps import Buffers, Settings, run, salt_number
 from .vllm import _create, _width, settings_of
 
 _STEPS = 4  # steps whose arrays are in use: more than an engine has in flight
@@ -54,12 +55,12 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
         if host is None and self._launch is not None:
             raise ArgumentError("vllm: the host cannot read the ids of requests: use a system with pinned memory")
         ids = req_states.all_token_ids.gpu if host is None else host
-        # Processes that share a model must draft alike. So costs are told, and they share a key that clients do not know.
-        secret = int.from_bytes(hashlib.sha256(f"reprise {vllm_config.instance_id}".encode()).digest()[:8], "little")
+        # Processes that share a model must draft alike. So costs are told, and they have the same secret key.
+        secret = get_tp_group().broadcast_object(secrets.randbits(64), src=0)
         given = {"key": secret, "cost": CostCurve.linear(0.0), **proposer.options}
         self._states, self.width, slots = req_states, _width(vllm_config), req_states.max_num_reqs
         self.drafter, self._requests, below = _create(proposer, vllm_config, given, slots)
-        self._salt = given.get("salt", 0)
+        self._salt = salt_number(given.get("salt", 0), given["key"])
         self._added: dict[str, Any] = {}  # the requests by name, as they came
         self._drafts = torch.zeros((slots, self.width), dtype=torch.int64, device=device)
         self._buffers = [_Pinned(slots, self.width, self._launch is not None) for _ in range(_STEPS)]
@@ -107,11 +108,18 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
         """Returns the buffers of the oldest step. It ended long ago, unless the host is far ahead of the device."""
         self._turn = (self._turn + 1) % _STEPS
         buffers = self._buffers[self._turn]
+        waited = 0
         while not buffers.step.done:
             time.sleep(20e-6)
-        if buffers.step.status and not self._warned:
-            self._warned = True
-            warnings.warn(f"reprise: a row had no draft (status {buffers.step.status})", stacklevel=2)
+            waited += 1
+            if waited % 50_000 == 0:
+                torch.cuda.current_stream().query()  # raises the error of a device that makes no calls any more
+        if status := buffers.step.status:
+            buffers.step.status = 0
+            self._requests.reset()
+            if not self._warned:
+                self._warned = True
+                warnings.warn(f"reprise: a row had no draft (status {status})", stacklevel=2)
         return buffers
 
     def _settings(self, request: Any) -> Settings:
@@ -124,7 +132,8 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
         def add_requests(_: Any, scheduled: Any) -> None:
             add(scheduled)
             self._added = {name: self._added[name] for name in self._states.req_id_to_index if name in self._added}
-            self._added.update((new.req_id, new) for new in scheduled.scheduled_new_reqs)
+            for new in scheduled.scheduled_new_reqs:
+                self._added[new.req_id] = types.SimpleNamespace(sampling_params=new.sampling_params)
 
         runner.add_requests = types.MethodType(add_requests, runner)
 

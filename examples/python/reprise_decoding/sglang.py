@@ -23,6 +23,7 @@ from ._memory import Memory
 from ._options import LONGEST
 from ._request import rest
 from ._session import Session
+from ._steps import salt_number
 
 if TYPE_CHECKING:
     from ._options import Options
@@ -99,7 +100,8 @@ class Drafts:
             most = 0
         given, salts = self._options, [getattr(request, name, None) for name in ("extra_key", "cache_salt")]
         if any(salts):  # requests share a prefix cache if they share both
-            given = {**given, "salt": "\0".join(salt or "" for salt in salts)}
+            name = "\0".join(salt or "" for salt in salts)
+            given = {**given, "salt": salt_number(name, self._options.get("key", 0))}
         session, prompt = Session(**given), _ids(request.origin_input_ids_unpadded)
         output = np.concatenate([_ids(request.output_ids), _ids(more)])
         if "reprise_prediction" in extra:

@@ -19,7 +19,7 @@ from ._batch import BatchDrafter
 from ._errors import ArgumentError
 from ._memory import Memory
 from ._options import LONGEST
-from ._steps import Buffers, Requests, Settings, run
+from ._steps import Buffers, Requests, Settings, run, salt_number
 
 if TYPE_CHECKING:
     from ._options import Options
@@ -61,7 +61,7 @@ class Proposer:
         self.most = _width(vllm_config)
         given: Options = {"key": secrets.randbits(64), **self.options}
         self.drafter, self._requests, self._below = _create(type(self), vllm_config, given)
-        self._salt = given.get("salt", 0)
+        self._salt = salt_number(given.get("salt", 0), given["key"])
         self._buffers = Buffers(self.drafter.slots)
         self._drafts = np.zeros((self.drafter.slots, self.most), np.int64)
         self._warned = False
@@ -90,7 +90,9 @@ class Proposer:
         if requests is None or len(names) < count or getattr(batch, "token_ids_cpu", None) is not token_ids_cpu:
             return drafts  # another release: the salts of the requests are not known
         lengths = np.ascontiguousarray(num_tokens_no_spec[:count], np.int32)
-        sampled = [*map(len, sampled_token_ids[:count])]
+        # vLLM writes no ids for a prompt of embeddings: those of an earlier request are still there.
+        told = [getattr(requests.get(name), "prompt_token_ids", ()) is not None for name in names]
+        sampled = [len(ids) if has else 0 for ids, has in zip(sampled_token_ids, told)]
         buffers, step = self._buffers, self._buffers.step
         self._requests.fill(
             buffers, names, requests, range(count), sampled, self._settings, lambda row: int(lengths[row]) - sampled[row]
@@ -101,9 +103,12 @@ class Proposer:
         step.ids, step.stride, step.lengths = address(table), table.strides[0] // 4, address(lengths)
         step.now_ns = self.drafter._clock()
         status = run(self.drafter, step)
-        if status and not self._warned:
-            self._warned = True
-            warnings.warn(f"reprise: a row had no draft (status {status})", stacklevel=2)
+        if status:
+            self._requests.reset()
+            if not self._warned:
+                self._warned = True
+                warnings.warn(f"reprise: a row had no draft (status {status})", stacklevel=2)
+            return drafts
         for row, each in enumerate(buffers.each[:count]):
             if each.drafted:
                 drafts[row] = self._drafts[row, : each.drafted].tolist()
@@ -127,6 +132,7 @@ def _create(
     caching = getattr(getattr(vllm_config, "cache_config", None), "enable_prefix_caching", False)
     if "memory" not in given:
         given["memory"] = Memory(text=bool(caching) and _carries_salts, key=given["key"])
+    given["salt"] = salt_number(given.get("salt", 0), given["key"])
     scheduler = getattr(vllm_config, "scheduler_config", None)
     drafter = BatchDrafter(slots or int(getattr(scheduler, "max_num_seqs", 64)), **given)
     model = vllm_config.model_config

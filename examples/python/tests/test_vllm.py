@@ -384,20 +384,20 @@ class Proposers(unittest.TestCase):
         runner.step()
         self.assertEqual(slots_of(runner.proposer, request.ids), [slot])
 
-    def test_a_slot_is_given_away_when_its_request_has_ended(self) -> None:
+    def test_slots_of_requests_that_have_ended_or_pause_are_given_away(self) -> None:
         runner = Runner(Proposer(config(rows=3)))
-        requests = [Request(prompt(seed), 150) for seed in (1, 2, 3)]
-        runner.rows = list(requests)
-        runner.step()
-        runner.rows.clear()  # preempted
-        other = Request(prompt(4), 150)
-        for ended in (False, True):
-            if ended:
-                del runner.proposer.engine.requests[str(id(requests[1]))]
-            runner.rows = [other]
+        requests = [Request(prompt(seed), 150) for seed in range(1, 6)]
+
+        def known(*rows: int) -> list[int]:
+            runner.rows = [requests[row] for row in rows]
             runner.step()
-            known = [len(slots_of(runner.proposer, request.ids)) for request in (*requests, other)]
-            self.assertEqual(known, [1, 0, 1, 1] if ended else [1, 1, 1, 0])
+            return [len(slots_of(runner.proposer, request.ids)) for request in requests]
+
+        self.assertEqual(known(0, 1, 2), [1, 1, 1, 0, 0])
+        self.assertEqual(known(3), [0, 1, 1, 1, 0], "all pause, and the longest known one gives its slot")
+        del runner.proposer.engine.requests[str(id(requests[2]))]
+        self.assertEqual(known(4), [0, 1, 0, 1, 1], "one has ended")
+        self.assertEqual(known(0)[0], 1, "it begins again")
 
     def test_a_call_that_is_repeated_before_its_pass(self) -> None:
         def passes(calls: int) -> int:
@@ -659,6 +659,39 @@ class Settings(unittest.TestCase):
             runner.numbers = itertools.repeat(5)  # type: ignore[assignment]
             self.drafts(runner, "a", [*range(20, 40), *self.SECRET, *self.SECRET])
             self.assertEqual(self.drafts(runner, salt, self.ASK), sees)
+
+    def test_a_prompt_of_embeddings_has_no_ids(self) -> None:
+        """vLLM leaves those of an earlier request in the table."""
+        runner = self.runner()
+        request = runner.add(Request([*range(20, 40), *self.SECRET, *self.SECRET[:4]], 5), "b")
+        runner.requests[request.name].prompt_token_ids = None
+        runner.step()
+        self.assertEqual(runner.drafts, [[[]]])
+        self.assertEqual(slots_of(runner.proposer, request.ids), [])
+
+    def test_processes_have_the_same_numbers_for_the_same_salts(self) -> None:
+        code = "from reprise_decoding._steps import salt_number as n; print(n('a', 7), n('a', 8), n('b', 7), n(5, 7))"
+        shown = [subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout for _ in "12"]
+        self.assertEqual(shown[0], shown[1])
+        self.assertEqual(len(set(shown[0].split())), 4)
+        self.assertEqual(shown[0].split()[-1], b"5")
+
+    def test_requests_begin_again_after_a_step_that_failed(self) -> None:
+        runner = self.runner()
+        request = runner.add(Request(prompt(1), 150), "a")
+        runner.step()
+        step = runner.proposer._buffers.step
+        size, step.size = step.size, 1
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            runner.step()
+            runner.step()
+        self.assertEqual([str(each.message)[:28] for each in caught], ["reprise: a row had no draft "])
+        self.assertEqual(runner.drafts[-2:], [[[]], [[]]])
+        step.size = size
+        runner.run()
+        self.assertEqual(request.output, plain(prompt(1), 150))
+        self.assertTrue(any(drafts[0] for drafts in runner.drafts[3:]))
 
     def test_a_client_cannot_choose_a_salt_in_extra_args(self) -> None:
         for salt, sees in ((None, False), ("b", False), ("a", True)):

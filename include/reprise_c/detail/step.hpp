@@ -23,7 +23,8 @@ namespace reprise { inline namespace v0 { namespace c {
 
 /// The ids of a row.
 [[nodiscard]] inline TokenSpan ids_of(const reprise_step& step, const reprise_row& row) noexcept {
-  return {step.ids + row.at * step.stride, static_cast<std::size_t>(std::max(step.lengths[row.at], 0))};
+  const auto length = static_cast<std::size_t>(std::max(step.lengths[row.at], 0));
+  return {step.ids + row.at * step.stride, std::min(length, step.stride)};
 }
 
 /// Ends the request of a slot, and gives the slot the options of the next one.
@@ -74,6 +75,7 @@ inline constexpr std::size_t failed = unlimited;
   const std::size_t longest = step.longest == 0 ? unlimited : step.longest;
   const std::size_t room = longest - std::min(longest, ids.size() + 1);
   handle.slots.push_reserved({row.slot, added, std::min({row.most, step.width, room}), {}, known});
+  if (planned == failed) planned = 0;
   return std::optional(known == 0 || added.empty() ? std::size_t{0} : planned);
 }
 
