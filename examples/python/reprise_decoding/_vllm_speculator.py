@@ -49,6 +49,8 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
         """`proposer`: the class with the options. `runner`: it gets the requests."""
         if device.type not in ("cuda", "cpu"):
             raise ArgumentError(f"vllm: this runner has drafts on CUDA and on processors, but not on {device.type}")
+        if vllm_config.parallel_config.tensor_parallel_size > 1:  # different drafts would spoil the text
+            raise ArgumentError("vllm: the second runner has drafts without tensor parallelism only: use the first one")
         self._launch = _launcher() if device.type == "cuda" else None
         self._entry = ctypes.cast(library.reprise_batch_step, c_void_p)
         host = getattr(getattr(req_states.all_token_ids, "_uva_buf", None), "cpu", None)

@@ -47,7 +47,7 @@ class Drafts:
     """Draft trees for the requests of a pass, in place of SGLang's corpus. Each request has a session of its own.
 
     `width`: rows of a request in each pass: the last token and the draft. `leaves`: upper bound on branches; 1: chains.
-    `vocabulary`: as for Session. Nothing here depends on times, so that all processes of a model draft the same.
+    `vocabulary`: as for Session. Nothing here depends on times.
     """
 
     def __init__(self, width: int, leaves: int, vocabulary: int, keeps_text: bool, given: Options) -> None:
@@ -244,6 +244,8 @@ def _validate(server_args: Any) -> None:
     """Raises ValueError if drafts cannot run with these arguments, or in this release."""
     if not _is_known_release():
         raise ValueError(_UNKNOWN)
+    if getattr(server_args, "tp_size", 1) > 1:  # different drafts of two processes would spoil the text
+        raise ValueError("REPRISE: leave --tp-size at 1: it is not certain that all processes of a model draft the same")
     if (server_args.speculative_num_draft_tokens or 0) > LONGEST + 1:
         raise ValueError(f"REPRISE: --speculative-num-draft-tokens must be at most {LONGEST + 1}")
 

@@ -410,16 +410,6 @@ class Memories(unittest.TestCase):
             scheduler.worker.clear_cache_pool()  # yours stays as it is
             self.assertLess(scheduler.run(Request([9, 3], 90)), 20)
 
-    def test_processes_draft_the_same(self) -> None:
-        drafts = []
-        for _ in range(2):
-            with installed():
-                scheduler = Scheduler(worker())
-                scheduler.run(*(Request(prompt(seed), 80) for seed in range(1, 6)))
-                scheduler.run(*(Request(prompt(seed), 80) for seed in range(1, 6)))
-                drafts.append(scheduler.drafts)
-        self.assertEqual(drafts[0], drafts[1])
-
 
 class Settings(unittest.TestCase):
     def run_with(self, **extra: Any) -> tuple[list[list[list[int]]], int]:
@@ -474,6 +464,8 @@ class Plugin(unittest.TestCase):
             method.validate_server_args(arguments(speculative_num_draft_tokens=None))
             with self.assertRaisesRegex(ValueError, "^REPRISE: --speculative-num-draft-tokens must be at most 65$"):
                 method.validate_server_args(arguments(speculative_num_draft_tokens=66))
+            with self.assertRaisesRegex(ValueError, "^REPRISE: leave --tp-size at 1"):
+                method.validate_server_args(arguments(tp_size=2))
 
     def test_the_corpus_of_the_engine_is_not_made(self) -> None:
         def made(**_: Any) -> None:
