@@ -192,7 +192,7 @@ void run(std::uint64_t seed) {
 }
 
 TEST(Steps, RandomBatchesAreThoseOfTheBatchWithAllIds) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) run(seed);
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) run(seed);
 }
 
 /// A step of two rows of a text that repeats.

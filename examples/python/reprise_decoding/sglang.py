@@ -245,7 +245,7 @@ def _validate(server_args: Any) -> None:
     if not _is_known_release():
         raise ValueError(_UNKNOWN)
     if getattr(server_args, "tp_size", 1) > 1:  # different drafts of two processes would spoil the text
-        raise ValueError("REPRISE: leave --tp-size at 1: it is not certain that all processes of a model draft the same")
+        raise ValueError("REPRISE: leave --tp-size at 1: no two processes of a model have been tried")
     if (server_args.speculative_num_draft_tokens or 0) > LONGEST + 1:
         raise ValueError(f"REPRISE: --speculative-num-draft-tokens must be at most {LONGEST + 1}")
 

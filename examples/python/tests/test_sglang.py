@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import itertools
 import subprocess
 import sys
 import types
@@ -22,6 +23,8 @@ WIDTH = 12
 
 def module_of_worker() -> Any:
     return sys.modules["sglang.srt.speculative.ngram_worker"]
+
+_NUMBERS = itertools.count()  # of requests
 
 
 class Ids(list):  # type: ignore[type-arg]
@@ -169,7 +172,7 @@ def worker(**given: Any) -> Any:
 
 class Request:
     def __init__(self, ids: list[int], count: int, name: str = "", **params: Any) -> None:
-        self.rid, self.count = name or f"request {id(self)}", count
+        self.rid, self.count = name or f"request {next(_NUMBERS)}", count
         self.origin_input_ids_unpadded, self.output_ids = array("q", ids), array("q")
         self.eos_token_ids, self.extra_key, self.cache_salt = params.pop("eos", {60}), params.pop("key", None), None
         usual = {"custom_params": None, "ignore_eos": True, "stop_token_ids": None}
@@ -409,6 +412,16 @@ class Memories(unittest.TestCase):
             self.assertLess(scheduler.run(Request([9, 3], 90)), 20)
             scheduler.worker.clear_cache_pool()  # yours stays as it is
             self.assertLess(scheduler.run(Request([9, 3], 90)), 20)
+
+    def test_the_same_key_and_requests_give_the_same_drafts(self) -> None:
+        drafts = []
+        for _ in range(2):
+            with installed():
+                scheduler = Scheduler(worker())
+                scheduler.run(*(Request(prompt(seed), 80) for seed in range(1, 6)))
+                scheduler.run(*(Request(prompt(seed), 80) for seed in range(1, 6)))
+                drafts.append(scheduler.drafts)
+        self.assertEqual(drafts[0], drafts[1])
 
 
 class Settings(unittest.TestCase):
