@@ -295,7 +295,7 @@ REPRISE_API const reprise_error* reprise_batch_error(const reprise_batch* batch)
 
 /* ---- Steps: batches whose ids are in one table ------------------------------------------------------------------ */
 
-/* What a row of a step is to its slot. */
+/* Kinds of rows of a step. */
 enum {
   REPRISE_ROW_GOES_ON = 0, /* the request of the slot, with more ids */
   REPRISE_ROW_BEGINS = 1,  /* another request */

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,20 @@ struct Batch {
   reprise_batch* batch = nullptr;
   std::array<reprise_options, 3> options{};
 };
+
+/// A step of a batch, without its rows.
+reprise_step step_of(const Batch& batch, const Tokens& table, std::span<const std::int32_t> lengths,
+                     std::span<std::int64_t> drafts) {
+  reprise_step step{};
+  step.size = sizeof step;
+  step.batch = batch.batch;
+  step.ids = table.data();
+  step.stride = step.longest = longest;
+  step.lengths = lengths.data();
+  step.drafts = drafts.data();
+  step.width = width;
+  return step;
+}
 
 struct Request {
   Tokens text, prediction;
@@ -159,17 +174,10 @@ void run(std::uint64_t seed) {
     }
 
     std::array<std::int64_t, slots * width> drafts{};
-    reprise_step step{};
-    step.size = sizeof step;
-    step.batch = tested.batch;
-    step.ids = table.data();
-    step.stride = step.longest = longest;
-    step.lengths = lengths.data();
+    reprise_step step = step_of(tested, table, lengths, drafts);
     step.rows = rows.data();
     step.count = rows.size() - ended.size();
     step.ended = ended.size();
-    step.drafts = drafts.data();
-    step.width = width;
     reprise_batch_step(&step);
     ASSERT_EQ(step.done, 1);
     ASSERT_EQ(step.status, REPRISE_OK);
@@ -205,15 +213,8 @@ struct TwoRows {
       for (std::size_t k = 0; k < longest; ++k) table[i * longest + k] = static_cast<reprise_token>(10 * i + k % 4);
       lengths[i] = 16;
     }
-    step.size = sizeof step;
-    step.batch = batch.batch;
-    step.ids = table.data();
-    step.stride = step.longest = longest;
-    step.lengths = lengths.data();
     step.rows = rows.data();
     step.count = rows.size();
-    step.drafts = drafts.data();
-    step.width = width;
   }
   /// Runs the step, and the next one with one more id. Returns which rows have drafts, as bits.
   std::size_t run(std::int32_t status = REPRISE_OK) {
@@ -230,7 +231,7 @@ struct TwoRows {
   Tokens table = Tokens(2 * longest);
   std::array<std::int32_t, 2> lengths{};
   std::array<std::int64_t, 2 * width> drafts{};
-  reprise_step step{};
+  reprise_step step = step_of(batch, table, lengths, drafts);
 };
 
 TEST(Steps, ARowThatCannotBeginDraftsNothingUntilAnotherOneBegins) {
@@ -276,39 +277,51 @@ TEST(Steps, KnownIdsAreNotReadAgain) {
   }
 }
 
-/// Returns whether the next step teaches a cost, when a pass takes 1 ms and 0.1 ms for each row.
-bool learns(TwoRows& two, reprise_batch* batch) {
+/// How many of ten steps teach a cost, after one in which both requests begin. The engine accepts all drafts. A pass
+/// takes 1 ms and 0.1 ms for each row, unless now_ns is -1. `change`: changes the rows of a step.
+template <class Change>
+std::size_t taught(TwoRows& two, Change change) {
   const auto saved = [&] {
-    std::array<char, 4096> bytes{};
+    std::array<std::array<char, 4096>, 2> bytes{};
     std::size_t needed = 0;
-    EXPECT_EQ(reprise_batch_save_costs(batch, 2, "toy", bytes.data(), bytes.size(), &needed), REPRISE_OK);
+    for (std::size_t i = 0; i < 2; ++i)  // the curves of one and of two sequences
+      EXPECT_EQ(reprise_batch_save_costs(two.step.batch, 1 + i, "toy", bytes[i].data(), bytes[i].size(), &needed),
+                REPRISE_OK);
     return bytes;
   };
-  const auto before = saved();
-  two.step.now_ns += 1'000'000 + 100'000 * static_cast<std::int64_t>(2 + two.rows[0].drafted + two.rows[1].drafted);
-  two.run();
-  return saved() != before;
+  std::size_t count = 0;
+  for (std::size_t turn = 0; turn < 11; ++turn) {
+    two.step.count = 2;
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (turn == 0)
+        two.lengths[i] = 16, two.rows[i].kind = REPRISE_ROW_BEGINS;
+      else
+        two.lengths[i] += static_cast<std::int32_t>(two.rows[i].drafted);
+    }
+    if (turn > 0) change(turn);
+    const auto before = saved();
+    if (two.step.now_ns >= 0)
+      two.step.now_ns += 1'000'000 + 100'000 * static_cast<std::int64_t>(2 + two.rows[0].drafted + two.rows[1].drafted);
+    two.run();
+    if (turn > 0 && saved() != before) ++count;
+  }
+  return count;
 }
 
-TEST(Steps, ATimeWithRowsOfAPromptTeachesNoCost) {
+TEST(Steps, ATimeOfOtherRowsThanThePlannedOnesTeachesNoCost) {
   TwoRows two;
-  reprise_batch* learning = nullptr;
-  ASSERT_EQ(reprise_batch_create(nullptr, 2, &learning, nullptr), REPRISE_OK);
-  two.step.batch = learning;
+  ASSERT_EQ(reprise_batch_create(nullptr, 2, &two.step.batch, nullptr), REPRISE_OK);
   two.step.now_ns = 1;
-  const auto learned = [&](std::size_t kind) {
-    std::size_t count = 0;
-    for (int turn = 0; turn < 10; ++turn) {
-      two.rows[1].kind = kind;
-      count += learns(two, learning) ? 1 : 0;
-    }
-    return count;
-  };
-  EXPECT_FALSE(learns(two, learning)) << "both begin";
-  EXPECT_GT(learned(REPRISE_ROW_GOES_ON), 2U);
-  EXPECT_EQ(learned(REPRISE_ROW_WAITS), 0U) << "the second row runs a prompt";
-  EXPECT_EQ(learned(REPRISE_ROW_BEGINS), 0U) << "a prompt has run before each request";
-  reprise_batch_destroy(learning);
+  const auto goes_on = [](std::size_t) {};
+  static_cast<void>(taught(two, goes_on));
+  EXPECT_GT(taught(two, goes_on), 5U);
+  EXPECT_EQ(taught(two, [&](std::size_t) { two.rows[1].kind = REPRISE_ROW_WAITS; }), 0U) << "its prompt runs";
+  EXPECT_EQ(taught(two, [&](std::size_t) { two.rows[1].kind = REPRISE_ROW_BEGINS; }), 0U) << "its prompt has run";
+  EXPECT_EQ(taught(two, [&](std::size_t turn) { two.step.count = turn % 2 == 0 ? 2 : 1; }), 0U) << "a row pauses";
+  EXPECT_GT(taught(two, goes_on), 5U) << "and then again";
+  two.step.now_ns = -1;
+  EXPECT_GT(taught(two, goes_on), 2U) << "the times of the calls";
+  reprise_batch_destroy(two.step.batch);
 }
 
 TEST(Steps, DraftsEndWhereTheTextMustEnd) {
@@ -321,6 +334,14 @@ TEST(Steps, DraftsEndWhereTheTextMustEnd) {
   EXPECT_EQ(two.rows[0].drafted, 1U);
   two.run();
   EXPECT_EQ(two.rows[0].drafted, 0U);
+}
+
+TEST(Steps, ALengthBeyondTheTableEndsAtItsLine) {
+  TwoRows two;
+  two.lengths = {2'000'000, 3'000'000};
+  EXPECT_EQ(two.run(), 0U);
+  EXPECT_EQ(two.drafts[0], two.table[longest - 1]);
+  EXPECT_EQ(two.drafts[width], two.table[2 * longest - 1]);
 }
 
 TEST(Steps, RefusesWhatIsNoStep) {

@@ -70,8 +70,7 @@ struct reprise_batch {
   reprise::BatchFollower<reprise::NgramDrafter<>> follower;
   reprise::c::KeptCosts costs = {};
   reprise::detail::Buffer<reprise::FollowedSlot> slots = {};  // scratch memory
-  reprise::detail::OwnedArray<std::size_t> planned = {};      // rows of each slot in its last step
-  std::size_t planned_rows = 0;                               // of all slots in the last step
+  reprise::detail::OwnedArray<bool> failed = {};  // in a step: the slot has no request, because one could not begin
   reprise::detail::OwnedArray<reprise::detail::Buffer<reprise::Token>> eos =
       {};  // of each slot, after the first one is set
   reprise::c::LastError last = {};

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
@@ -45,38 +44,31 @@ namespace reprise { inline namespace v0 { namespace c {
   return handle.follower.predict(row.slot, given->subspan(begun ? sampled.size() : 0));
 }
 
-/// In place of planned rows: the request of the slot could not begin, and must not draft from what another one left.
-inline constexpr std::size_t failed = unlimited;
-
-/// Lets the slot of a row have its new ids. Returns how many of the planned rows of the slot have run; none: the row
-/// drafts nothing.
-[[nodiscard]] inline Result<std::optional<std::size_t>> enter(const reprise_step& step, const reprise_row& row) {
+/// Lets the slot of a row have its new ids. Returns true if its request goes on, without rows of a prompt.
+[[nodiscard]] inline Result<bool> enter(const reprise_step& step, const reprise_row& row) noexcept {
   reprise_batch& handle = *step.batch;
   if (auto known = check_slot(handle, row.slot); !known) return known.error();
-  std::size_t& planned = handle.planned[row.slot];
-  if (row.kind == REPRISE_ROW_BEGINS) {
-    planned = failed;  // until all of this is done
-    if (auto renewed = renew(handle, row); !renewed) return renewed.error();
-  }
-  if (row.kind == REPRISE_ROW_WAITS || (row.kind == REPRISE_ROW_GOES_ON && planned == failed))
-    return std::optional<std::size_t>();
   const TokenSpan ids = ids_of(step, row);
+  if (row.kind == REPRISE_ROW_BEGINS) {
+    handle.failed[row.slot] = true;  // until all of this is done
+    if (auto renewed = renew(handle, row); !renewed) return renewed.error();
+    if (row.prediction != nullptr)
+      if (auto predicted = predict(handle, row, ids); !predicted) return predicted.error();
+    handle.failed[row.slot] = false;
+  }
+  if (row.kind == REPRISE_ROW_WAITS || handle.failed[row.slot]) return false;
   if (handle.follower.context(row.slot).size() > ids.size()) forget(handle, row.slot);  // the engine has cut its text
   const std::size_t known = handle.follower.context(row.slot).size();
   const TokenSpan added = ids.subspan(known);
   const auto outside = [&](Token id) { return id < 0 || static_cast<std::size_t>(id) >= step.below; };
   if (ids.empty() || (step.below != 0 && std::any_of(added.begin(), added.end(), outside))) {
     forget(handle, row.slot);
-    if (planned == failed) planned = 0;
-    return std::optional<std::size_t>();
+    return false;
   }
-  if (row.kind == REPRISE_ROW_BEGINS && row.prediction != nullptr)
-    if (auto predicted = predict(handle, row, ids); !predicted) return predicted.error();
   const std::size_t longest = step.longest == 0 ? unlimited : step.longest;
   const std::size_t room = longest - std::min(longest, ids.size() + 1);
   handle.slots.push_reserved({row.slot, added, std::min({row.most, step.width, room}), {}, known});
-  if (planned == failed) planned = 0;
-  return std::optional(known == 0 || added.empty() ? std::size_t{0} : planned);
+  return known != 0 && !added.empty();
 }
 
 /// Writes the draft of a row, and after it the last id of its text.
@@ -94,33 +86,28 @@ inline void write(const reprise_step& step, std::size_t row, TokenSpan draft) no
   const auto rows = array_of(step.rows, step.count + step.ended);
   if (!rows) return rows.error();
   for (std::size_t i = 0; i < step.count; ++i) step.rows[i].drafted = 0, write(step, i, {});
-  if (handle.planned == nullptr) handle.planned = detail::new_array<std::size_t>(slots);
-  if (handle.planned == nullptr) return no_memory(slots * sizeof(std::size_t));
+  if (handle.failed == nullptr) handle.failed = detail::new_array<bool>(slots);
+  if (handle.failed == nullptr) return no_memory(slots);
   Result<void> result;
   for (const reprise_row& row : rows->subspan(step.count))  // first, because these salts are not needed any more
     if (auto renewed = renew(handle, row); !renewed && result) result = renewed;
-  std::size_t ran = 0;
-  bool prompts = false;  // rows of prompts have run, so the time of the pass teaches no cost
+  bool prompts = false;
   handle.slots.clear();
   for (std::size_t i = 0; i < step.count; ++i) {
     const auto entered = enter(step, step.rows[i]);
     if (!entered && result) result = entered.error();  // the other rows draft
-    prompts = prompts || !entered || !*entered || step.rows[i].kind == REPRISE_ROW_BEGINS;
-    if (entered) ran += entered->value_or(0);
+    prompts = prompts || !entered || !*entered;
   }
-  if (prompts || ran != handle.planned_rows) handle.follower.ran(prompts ? unlimited / 2 : ran);
+  if (prompts) handle.follower.ran(0);  // not the planned rows alone, so the time of the pass teaches no cost
   const auto now =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch());
   const auto drafts = handle.follower.draft({handle.slots.data(), handle.slots.size()},
                                             time_of(step.now_ns < 0 ? now.count() : step.now_ns));
   if (!drafts) return drafts.error();
-  handle.planned_rows = 0;
   for (std::size_t i = 0, entry = 0; i < step.count && entry < drafts->size(); ++i) {
     if (handle.slots.data()[entry].slot != step.rows[i].slot) continue;  // drafts nothing
     const TokenSpan draft = (*drafts)[entry++];
     step.rows[i].drafted = draft.size();
-    handle.planned[step.rows[i].slot] = 1 + draft.size();
-    handle.planned_rows += 1 + draft.size();
     write(step, i, draft);
   }
   return result;
