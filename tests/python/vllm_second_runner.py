@@ -12,12 +12,11 @@ has no effect. The environment needs vLLM's build for processors, Triton, transf
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 PROPOSER = {"method": "custom_class", "model": "reprise_decoding.vllm.Proposer", "num_speculative_tokens": 8}
@@ -50,10 +49,10 @@ def passes() -> list[list[dict[str, Any]]]:
 
 def work(folder: str, speculation: str) -> None:
     """A process with an engine: prints the tokens and the counts of all requests."""
-    import triton.backends
+    sys.path.append(str(Path(__file__).resolve().parents[2] / "bench/gpu"))
+    from in_vllm import prepare
 
-    driver = type("Driver", (), {"is_active": staticmethod(lambda: True)})
-    triton.backends.backends["cpu"] = types.SimpleNamespace(driver=driver, compiler=None)
+    prepare({"runner": 2})
     from vllm import LLM, SamplingParams
 
     drafts = json.loads(speculation)
@@ -67,7 +66,7 @@ def work(folder: str, speculation: str) -> None:
         prompts, settings = [], []
         for request in batch:
             extra = dict(request.get("extra", {}))
-            if "reprise_prediction" in extra:  # what the same request writes without it
+            if "reprise_prediction" in extra:  # the output of the same request without it
                 alone = SamplingParams(temperature=0, max_tokens=request["count"], detokenize=False, ignore_eos=True)
                 prompt = {"prompt_token_ids": request["ids"], "cache_salt": "own"}
                 own = list(llm.generate([prompt], alone, use_tqdm=False)[0].outputs[0].token_ids)
@@ -87,13 +86,8 @@ def work(folder: str, speculation: str) -> None:
 
 
 def run(folder: str, speculation: Any) -> Iterator[dict[str, Any]]:
-    environment = {
-        **os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_USE_V2_MODEL_RUNNER": "1",
-        "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "TRITON_INTERPRET": "1",
-        "VLLM_LOGGING_LEVEL": "ERROR",
-    }  # fmt: skip
     command = [sys.executable, __file__, "--work", folder, json.dumps(speculation)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise RuntimeError(f"the engine has failed: {done.stderr[-3000:]}")
     return (json.loads(line[2:]) for line in done.stdout.splitlines() if line.startswith("@@"))

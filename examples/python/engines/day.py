@@ -81,12 +81,13 @@ def main() -> int:
     failed, results, seen, trace = 0, [], set(), []
     for number, (kind, name, text) in enumerate(day):
         ids = engine.encode(text)
-        if number < len(day) // 2:
-            engine.prepare(ids)
+        second = number >= len(day) // 2
+        if second:
+            engine.renew()
+        engine.prepare(ids)
+        if not second:
             kept = engine.decode("reprise", ids, arguments.tokens)
         else:
-            engine.renew()
-            engine.prepare(ids)
             outputs = {way: engine.decode("reprise" if way == "kept" else way, ids, arguments.tokens)
                        for way in (WAYS if number % 2 else WAYS[::-1])}
             kept = outputs["kept"]
@@ -96,7 +97,7 @@ def main() -> int:
                             **{way: vars(output) for way, output in outputs.items()}})
         seen.add(name)
         turn = {"prompt": ids, "output": [token for token in kept.tokens if token != engine.eos]}
-        trace.append({"id": f"{number}", "category": kind if number >= len(day) // 2 else "before", "turns": [turn]})
+        trace.append({"id": f"{number}", "category": kind if second else "before", "turns": [turn]})
         if (number + 1) % 20 == 0:
             print(f"{number + 1} requests", flush=True)
     summary = ratios(results)

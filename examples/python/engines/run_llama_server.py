@@ -3,33 +3,41 @@
 
 from __future__ import annotations
 
-import atexit
-import json
+import argparse
 import os
-import socket
 import subprocess
-import time
-import urllib.request
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from engine import Engine, Output
 
+sys.path.append(str(Path(__file__).resolve().parents[3] / "bench/server_http"))
+from server_http import LIKELIEST, Server  # noqa: E402
+
 
 class LlamaServer(Engine):
     name = "llama-server"
 
     def __init__(self, model: str, program: str) -> None:
-        self._command = [program, "-m", model, "-np", "1", "-c", "2048", "-t", "1", "-tb", "1", "--no-webui"]
         asked = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
         self.version = (asked.stdout + asked.stderr).split("version:")[-1].split(" (")[0].strip()
-        self._servers = {"reprise": _Server(self._command)}
-        self.eos = self._servers["reprise"].ask("tokenize", {"content": "<|im_end|>", "parse_special": True})["tokens"][0]
+        self._options = argparse.Namespace(server=Path(program), model=model, threads=1)
+        self._folder = tempfile.TemporaryDirectory()
+        self._servers = {"reprise": self._start("reprise")}
+        self.eos = self.encode("<|im_end|>")[0]
+
+    def _start(self, way: str) -> Server:
+        return Server(self._options, ["--spec-type", "reprise"], 1, Path(self._folder.name, f"{way}.log")).__enter__()
+
+    def __del__(self) -> None:
+        for server in getattr(self, "_servers", {}).values():
+            server.__exit__()
 
     def encode(self, text: str) -> list[int]:
-        body = {"content": text, "parse_special": True}
-        ids: list[int] = self._servers["reprise"].ask("tokenize", body)["tokens"]
+        ids: list[int] = self._servers["reprise"].post("/tokenize", {"content": text, "parse_special": True})["tokens"]
         return ids
 
     def prepare(self, ids: list[int]) -> None:
@@ -38,67 +46,30 @@ class LlamaServer(Engine):
 
     def decode(self, way: str, ids: list[int], count: int, **sampling: Any) -> Output:
         server = self._servers[way]
-        begun = server.seconds()
+        begun = _seconds(server)
         reply = server.complete(ids, count)
         # The reply has the number of passes, and not how many rows each of them had.
-        return Output(reply["tokens"], [0] * reply["timings"]["predicted_passes"], server.seconds() - begun)
+        return Output(reply["tokens"], [0] * reply["timings"]["predicted_passes"], _seconds(server) - begun)
 
     def renew(self) -> None:
         if "fresh" in self._servers:
-            self._servers.pop("fresh").end()
-        self._servers["fresh"] = _Server(self._command)
+            self._servers.pop("fresh").__exit__()
+        self._servers["fresh"] = self._start("fresh")
 
     def logits_at(self, ids: list[int], plain: list[int], at: int) -> Any:
         """Returns log probabilities, which are as far apart as the logits."""
-        body = {"n_probs": 50, "speculative.n_max": 0}
-        [entry] = self._servers["reprise"].complete(ids + plain[:at], 1, **body)["completion_probabilities"]
+        more = {"n_probs": LIKELIEST, "speculative.n_max": 0}
+        [entry] = self._servers["reprise"].complete(ids + plain[:at], 1, **more)["completion_probabilities"]
         logits = np.full(1 << 20, -np.inf, np.float32)
         for each in entry["top_logprobs"]:
             logits[each["id"]] = each["logprob"]
         return logits
 
 
-class _Server:
-    """A process that serves on a free port of this machine."""
-
-    def __init__(self, command: list[str]) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self._address = f"http://127.0.0.1:{port}"
-        self._process = subprocess.Popen(
-            [*command, "--port", str(port), "--spec-type", "reprise"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        atexit.register(self.end)
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{self._address}/health", timeout=5).close()
-                return
-            except OSError:
-                time.sleep(0.1)
-            if self._process.poll() is not None:
-                break
-        raise RuntimeError(f"the server did not start: {' '.join(command)} --spec-type reprise")
-
-    def ask(self, path: str, body: dict[str, Any]) -> Any:
-        request = urllib.request.Request(f"{self._address}/{path}", json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=600) as reply:
-            return json.load(reply)
-
-    def complete(self, ids: list[int], count: int, **more: Any) -> Any:
-        """Decodes greedily."""
-        body = {"prompt": ids, "n_predict": count, "return_tokens": True, "temperature": 0, "top_k": 1, **more}
-        return self.ask("completion", body)
-
-    def seconds(self) -> float:
-        """Returns the processor time of all threads."""
-        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
-
-    def end(self) -> None:
-        self._process.terminate()
-        self._process.wait()
-        atexit.unregister(self.end)
+def _seconds(server: Server) -> float:
+    """Returns the processor time of all threads of a server."""
+    tasks = Path(f"/proc/{server.process.pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
 
 
 def make(model: str, options: dict[str, Any]) -> Engine:

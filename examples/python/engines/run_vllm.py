@@ -18,6 +18,9 @@ import numpy as np
 from engine import SWEEP, TOOL_CALL, Engine, Output
 from prompts import prompts, text
 
+sys.path.append(str(Path(__file__).resolve().parents[3] / "bench/gpu"))
+from in_vllm import repair_sampling  # noqa: E402
+
 TOKENS = 16
 WAYS: dict[str, dict[str, Any] | None] = {
     "plain": None,
@@ -148,7 +151,7 @@ def work() -> None:
         return run(self, scheduled, *more, **named)
 
     GPUModelRunner.execute_model = counted
-    _repair_sampling()
+    repair_sampling()
     proposers: dict[str, Any] = {}
     if way == "reprise":
         from reprise_decoding.vllm import Proposer
@@ -197,17 +200,6 @@ def work() -> None:
             drafted = [count for count, _ in passes]
             answer = [{"tokens": list(each.token_ids), "drafted": drafted, "seconds": seconds} for each in outputs]
         print("@@" + json.dumps(answer), flush=True)
-
-
-def _repair_sampling() -> None:
-    """Repairs the temperatures of drafted rows on a processor (docs/engines.md, faults of engines)."""
-    from vllm.utils import cpu_triton_utils
-
-    def expand(output: Any, values: Any, ends: Any, replace_from: Any, replace_to: Any, *_: Any, **__: Any) -> None:
-        counts = ends.diff(prepend=ends.new_zeros(1))
-        output.copy_(values.masked_fill(values == replace_from, replace_to).repeat_interleave(counts))
-
-    cpu_triton_utils._expand_kernel_impl = expand
 
 
 def make(model: str, options: dict[str, Any]) -> Engine:
