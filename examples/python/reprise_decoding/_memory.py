@@ -90,11 +90,14 @@ class Memory(Owner):
         self._call("load", salt_number(salt), whole(tokenizer, "tokenizer", most=2**64 - 1), held, len(held))
 
 
-def salt_number(salt: int | str) -> int:
-    """Returns the number of a salt. A name has a number that differs between processes and cannot be guessed."""
+def salt_number(salt: int | str, key: int | None = None) -> int:
+    """Returns the number of a salt. A name has a number that cannot be guessed without the key.
+
+    `key`: processes with the same one have the same numbers; None: a key of this process.
+    """
     if isinstance(salt, str):
-        name = salt.encode(errors="surrogatepass")
-        return int.from_bytes(hashlib.blake2b(name, digest_size=8, key=_NAMES).digest(), "little")
+        name, secret = salt.encode(errors="surrogatepass"), _NAMES if key is None else key.to_bytes(8, "little")
+        return int.from_bytes(hashlib.blake2b(name, digest_size=8, key=secret).digest(), "little")
     return whole(salt, "salt", most=2**64 - 1)
 
 

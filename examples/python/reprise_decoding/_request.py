@@ -7,7 +7,7 @@ import contextlib
 import contextvars
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,17 @@ def request(
                 _current.reset(change)
         while one._ends:
             one._ends.pop()()
+
+
+def bound(extra: Mapping[str, Any], most: int) -> int:
+    """Returns the upper bound on drafted tokens of a request of a server, from entries that its client has sent.
+
+    An entry with another kind of value has no effect, because an exception would end the engine.
+    """
+    told, enabled = extra.get("reprise_max_draft"), extra.get("reprise_enabled")
+    if isinstance(told, (int, float)) and told >= 1:
+        most = int(min(most, told))
+    return 0 if isinstance(enabled, (int, float)) and not enabled else most
 
 
 def counts(drafter: Any) -> Counter[str]:

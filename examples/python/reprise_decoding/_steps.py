@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +12,7 @@ from ._arrays import BELOW, address, tokens
 from ._batch import BatchDrafter
 from ._errors import OrderError
 from ._library import INTERNAL, Row, Step, library
+from ._memory import salt_number
 from ._options import options
 
 GOES_ON, BEGINS, WAITS = range(3)  # kinds of rows
@@ -27,23 +28,24 @@ class Buffers:
         self.rows = (Row * (2 * slots))()
         self.each = list(self.rows)  # taking a struct out of an array takes longer
         self.step = Step(size=ctypes.sizeof(Step), rows=self.rows, now_ns=-1, done=1)
-        self.kept: list[Any] = []  # what the rows point to
+        self.kept: list[Any] = []  # objects that the rows point to
         self.last: Any = None  # the requests and lines of the last step, if all of its rows went on
 
 
 class Requests:
     """Gives each request a slot of a BatchDrafter. A slot is free again when the engine has its request no more.
 
-    `kept`: options of the batch that hold for all salts. `salt`: that of requests without one. `vocabulary`: ids of the
-    model, 0 if they are unknown.
+    `kept`: options of the batch that hold for all salts, `key` among them. `salt`: that of requests without one.
+    `vocabulary`: ids of the model, 0 if they are unknown.
     """
 
     def __init__(self, drafter: BatchDrafter, kept: dict[str, Any], salt: int | str, vocabulary: int) -> None:
-        self._drafter, self._kept, self._usual, self._vocabulary = drafter, kept, salt, vocabulary
+        self._drafter, self._kept, self.salt, self._vocabulary = drafter, kept, salt, vocabulary
         self._slots: dict[int, tuple[int, str, Any]] = {}  # by id(): slot, name and object, which keeps its id
         self._free = list(range(drafter.slots))
         self._salts: list[int | str | None] = [salt] * drafter.slots  # None: unknown after an error
         self._changes = 0  # of the slots
+        self._warned = False
 
     def fill(
         self,
@@ -69,7 +71,6 @@ class Requests:
         step.count, step.ended = count, 0
         if all(sampled) and buffers.last == same:  # nearly all steps
             return
-        buffers.last = None
         buffers.kept.clear()
         begins = [has and request is not None and key not in slots for has, request, key in zip(sampled, requests, keys)]
         if any(begins):
@@ -82,7 +83,7 @@ class Requests:
             for row, key in zip(each[count:], ended):
                 row.slot, _, _ = slots.pop(key)
                 self._free.append(row.slot)
-                self._assign(buffers, row, self._usual)
+                self._assign(buffers, row, self.salt)
             step.ended = len(ended)
         for i, (row, request, key) in enumerate(zip(each, requests, keys)):
             row.at, row.kind, row.options, row.prediction = lines[i], GOES_ON, None, None
@@ -98,11 +99,13 @@ class Requests:
             self._assign(buffers, row, salt)
             if prediction is not None:
                 self._predict(buffers, row, prediction, prompt(i))
-        if all(row.kind == GOES_ON for row in each[:count]):
-            buffers.last = same
+        buffers.last = same if all(row.kind == GOES_ON for row in each[:count]) else None
 
-    def reset(self) -> None:
+    def failed(self, status: int) -> None:
         """Lets all requests begin again, after a step that may have done only a part of its work."""
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"reprise: a row had no draft (status {status})", stacklevel=2)
         self._changes += 1
         self._slots.clear()
         self._free = list(range(self._drafter.slots))
@@ -112,7 +115,7 @@ class Requests:
         row.options = None
         if self._salts[row.slot] == salt:
             return
-        number = salt_number(salt, self._kept.get("key", 0))
+        number = salt_number(salt, self._kept["key"])
         struct, _ = options(salt=number, vocabulary=self._drafter._below % BELOW, **self._kept)
         buffers.kept.append(struct)
         row.options = ctypes.addressof(struct)
@@ -134,14 +137,4 @@ def run(drafter: BatchDrafter, step: Step) -> int:
         drafter._alone(library.reprise_batch_step, ctypes.byref(step))
     except OrderError as failed:  # another thread uses the drafter; an exception would end the engine
         step.status = failed.status or INTERNAL
-        for row in range(step.count):
-            step.rows[row].drafted = 0
     return int(step.status)
-
-
-def salt_number(salt: int | str, key: int) -> int:
-    """Returns the number of a salt. Processes with the same key have the same numbers for the same names."""
-    if isinstance(salt, int):
-        return salt
-    name = salt.encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(name, digest_size=8, key=key.to_bytes(8, "little")).digest(), "little")

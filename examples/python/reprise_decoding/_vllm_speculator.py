@@ -7,9 +7,8 @@ import ctypes
 import secrets
 import time
 import types
-import warnings
 from ctypes import c_int32, c_void_p
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from vllm.distributed.parallel_state import get_tp_group
@@ -18,8 +17,11 @@ from vllm.v1.worker.gpu.spec_decode.speculator import BaseSpeculator
 from ._costs import CostCurve
 from ._errors import ArgumentError
 from ._library import library
-from ._steps import Buffers, Settings, run, salt_number
-from .vllm import _create, _width, settings_of
+from ._steps import Buffers, Settings, run
+from .vllm import Proposer, _create, _width, settings_of
+
+if TYPE_CHECKING:
+    from ._options import Options
 
 _STEPS = 4  # steps whose arrays are in use: more than an engine has in flight
 
@@ -45,7 +47,7 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
     draft_logits = None
     enable_adaptive_verification = False
 
-    def __init__(self, proposer: Any, vllm_config: Any, device: Any, req_states: Any, runner: Any) -> None:
+    def __init__(self, proposer: type[Proposer], vllm_config: Any, device: Any, req_states: Any, runner: Any) -> None:
         """`proposer`: the class with the options. `runner`: it gets the requests."""
         if device.type not in ("cuda", "cpu"):
             raise ArgumentError(f"vllm: this runner has drafts on CUDA and on processors, but not on {device.type}")
@@ -59,20 +61,20 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
         ids = req_states.all_token_ids.gpu if host is None else host
         # Processes that share a model must draft alike. So costs are told, and they have the same secret key.
         secret = get_tp_group().broadcast_object(secrets.randbits(64), src=0)
-        given = {"key": secret, "cost": CostCurve.linear(0.0), **proposer.options}
+        given: Options = {"key": secret, "cost": CostCurve.linear(0.0), **proposer.options}
         self._states, self.width, slots = req_states, _width(vllm_config), req_states.max_num_reqs
-        self.drafter, self._requests, below = _create(proposer, vllm_config, given, slots)
-        self._salt = salt_number(given.get("salt", 0), given["key"])
+        self.drafter, self._requests = _create(proposer, vllm_config, given, slots)
         self._added: dict[str, Any] = {}  # the requests by name, as they came
         self._drafts = torch.zeros((slots, self.width), dtype=torch.int64, device=device)
         self._buffers = [_Pinned(slots, self.width, self._launch is not None) for _ in range(_STEPS)]
         for each in self._buffers:
             step = each.step
-            step.batch, step.below, step.longest = self.drafter._open().pointer, below, vllm_config.model_config.max_model_len
+            step.batch, step.below = self.drafter._open().pointer, self.drafter._below
+            step.longest = vllm_config.model_config.max_model_len
             step.ids, step.stride, step.lengths = ids.data_ptr(), ids.stride(0), each.lengths.data_ptr()
             step.drafts, step.width = each.drafts.data_ptr(), self.width
         self._ids = ids  # the steps point to it
-        self._turn, self._warned = 0, False
+        self._turn = 0
         self._follow(runner)
 
     def init_cudagraph_manager(self, cudagraph_mode: Any) -> None:
@@ -81,7 +83,6 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
     def capture(self) -> None:
         """vLLM calls this; there is nothing to capture."""
 
-    @torch.inference_mode()
     def propose(self, input_batch: Any, *_: Any, dummy_run: bool = False, **__: Any) -> Any:
         """Returns the drafts of all rows, which the device has once its stream has come to them."""
         count = input_batch.num_reqs
@@ -95,16 +96,23 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
             buffers, input_batch.req_ids, self._added, lines, sampled, self._settings,
             lambda row: int(states.prompt_len.np[lines[row]]), states.req_id_to_index.__contains__,
         )  # fmt: skip
-        buffers.lengths.copy_(states.total_len.gpu, non_blocking=True)
+        with torch.inference_mode():
+            return self._run(buffers)[:count]
+
+    def _run(self, buffers: _Pinned) -> Any:
+        """Lets the device make the call, in its order, and returns the drafts of all rows."""
+        buffers.lengths.copy_(self._states.total_len.gpu, non_blocking=True)
         if self._launch is None:
-            run(self.drafter, buffers.step)
+            if run(self.drafter, buffers.step):
+                buffers.drafts.zero_()  # those of an earlier step
         else:
             buffers.step.done = 0
             stream = torch.cuda.current_stream().cuda_stream
             if status := self._launch(stream, self._entry, ctypes.addressof(buffers.step)):
                 raise RuntimeError(f"cuLaunchHostFunc returned {status}")
+        count = buffers.step.count
         self._drafts[:count].copy_(buffers.drafts[:count], non_blocking=True)
-        return self._drafts[:count]
+        return self._drafts
 
     def _next(self) -> _Pinned:
         """Returns the buffers of the oldest step. It ended long ago, unless the host is far ahead of the device."""
@@ -118,14 +126,11 @@ class Speculator(BaseSpeculator):  # type: ignore[misc]
                 torch.cuda.current_stream().query()  # raises the error of a device that makes no calls any more
         if status := buffers.step.status:
             buffers.step.status = 0
-            self._requests.reset()
-            if not self._warned:
-                self._warned = True
-                warnings.warn(f"reprise: a row had no draft (status {status})", stacklevel=2)
+            self._requests.failed(status)
         return buffers
 
     def _settings(self, request: Any) -> Settings:
-        return settings_of(getattr(request.sampling_params, "extra_args", None), self.width, self._salt)
+        return settings_of(getattr(request.sampling_params, "extra_args", None), self.width, self._requests.salt)
 
     def _follow(self, runner: Any) -> None:
         """Keeps the settings of the requests that the runner gets."""

@@ -19,11 +19,10 @@ from ._arrays import BELOW, Tokens, stops, tokens
 from ._costs import CostCurve
 from ._errors import OrderError
 from ._library import FINISHED, Commit, Limits, Pass
-from ._memory import Memory
+from ._memory import Memory, salt_number
 from ._options import LONGEST
-from ._request import rest
+from ._request import bound, rest
 from ._session import Session
-from ._steps import salt_number
 
 if TYPE_CHECKING:
     from ._options import Options
@@ -93,11 +92,7 @@ class Drafts:
         self.erase_match_state([request.rid])
         extra = request.sampling_params.custom_params
         extra = extra if isinstance(extra, dict) else {}
-        most, bound, enabled = self.width - 1, extra.get("reprise_max_draft"), extra.get("reprise_enabled")
-        if isinstance(bound, (int, float)) and bound >= 1:
-            most = int(min(most, bound))
-        if isinstance(enabled, (int, float)) and not enabled:
-            most = 0
+        most = bound(extra, self.width - 1)
         given, salts = self._options, [getattr(request, name, None) for name in ("extra_key", "cache_salt")]
         if any(salts):  # requests share a prefix cache if they share both
             name = "\0".join(salt or "" for salt in salts)

@@ -17,9 +17,10 @@ import numpy as np
 from ._arrays import BELOW, Tokens, address, stops, whole
 from ._batch import BatchDrafter
 from ._errors import ArgumentError
-from ._memory import Memory
+from ._memory import Memory, salt_number
 from ._options import LONGEST
-from ._steps import Buffers, Requests, Settings, run, salt_number
+from ._request import bound
+from ._steps import Buffers, Requests, Settings, run
 
 if TYPE_CHECKING:
     from ._options import Options
@@ -60,13 +61,11 @@ class Proposer:
         self._runner = weakref.ref(runner)
         self.most = _width(vllm_config)
         given: Options = {"key": secrets.randbits(64), **self.options}
-        self.drafter, self._requests, self._below = _create(type(self), vllm_config, given)
-        self._salt = salt_number(given.get("salt", 0), given["key"])
+        self.drafter, self._requests = _create(type(self), vllm_config, given)
         self._buffers = Buffers(self.drafter.slots)
-        self._drafts = np.zeros((self.drafter.slots, self.most), np.int64)
-        self._warned = False
+        self._drafts: Any = np.zeros((self.drafter.slots, self.most), np.int64)
         step = self._buffers.step
-        step.width, step.drafts, step.below = self.most, address(self._drafts), self._below
+        step.width, step.drafts, step.below = self.most, address(self._drafts), self.drafter._below
         step.longest = int(vllm_config.model_config.max_model_len)
         if _samples_wrongly():
             warnings.warn(
@@ -95,19 +94,16 @@ class Proposer:
         sampled = [len(ids) if has else 0 for ids, has in zip(sampled_token_ids, told)]
         buffers, step = self._buffers, self._buffers.step
         self._requests.fill(
-            buffers, names, requests, range(count), sampled, self._settings, lambda row: int(lengths[row]) - sampled[row]
-        )
-        table = token_ids_cpu
+            buffers, names, requests, range(count), sampled, self._settings,
+            lambda row: int(lengths[row]) - sampled[row],
+        )  # fmt: skip
+        table: Any = token_ids_cpu
         if table.dtype != np.int32 or table.strides[1] != 4:  # of another release
             table = np.ascontiguousarray(np.where((table < 0) | (table >= BELOW), -1, table), np.int32)
         step.ids, step.stride, step.lengths = address(table), table.strides[0] // 4, address(lengths)
         step.now_ns = self.drafter._clock()
-        status = run(self.drafter, step)
-        if status:
-            self._requests.reset()
-            if not self._warned:
-                self._warned = True
-                warnings.warn(f"reprise: a row had no draft (status {status})", stacklevel=2)
+        if status := run(self.drafter, step):
+            self._requests.failed(status)
             return drafts
         for row, each in enumerate(buffers.each[:count]):
             if each.drafted:
@@ -116,7 +112,7 @@ class Proposer:
 
     def _settings(self, request: Any) -> Settings:
         extra = getattr(getattr(request, "sampling_params", None), "extra_args", None)
-        return settings_of(extra, self.most, self._salt)
+        return settings_of(extra, self.most, self._requests.salt)
 
 
 def _width(vllm_config: Any) -> int:
@@ -124,10 +120,8 @@ def _width(vllm_config: Any) -> int:
     return whole(vllm_config.speculative_config.num_speculative_tokens, "num_speculative_tokens", most=LONGEST)
 
 
-def _create(
-    kind: type[Proposer], vllm_config: Any, given: Options, slots: int = 0
-) -> tuple[BatchDrafter, Requests, int]:
-    """Returns a batch with the options of a class, its requests, and the bound of ids."""
+def _create(kind: type[Proposer], vllm_config: Any, given: Options, slots: int = 0) -> tuple[BatchDrafter, Requests]:
+    """Returns a batch with the options of a class, and its requests. `slots`: 0 for those of the configuration."""
     given = {"max_draft": _width(vllm_config), **given}
     caching = getattr(getattr(vllm_config, "cache_config", None), "enable_prefix_caching", False)
     if "memory" not in given:
@@ -141,7 +135,7 @@ def _create(
     for slot in range(drafter.slots):
         drafter.stop_at(slot, eos)
     kept: dict[str, Any] = {name: value for name, value in given.items() if name in ("memory", "max_bytes", "key")}
-    return drafter, Requests(drafter, kept, given.get("salt", 0), vocabulary), drafter._below
+    return drafter, Requests(drafter, kept, given["salt"], vocabulary)
 
 
 def register() -> None:
@@ -227,11 +221,7 @@ def settings_of(extra: dict[str, Any] | None, most: int, salt: int | str) -> tup
     """Returns the bound on drafted tokens, the salt and the prediction of a request, from its `extra_args`."""
     if not extra:
         return most, salt, None
-    bound, enabled = extra.get("reprise_max_draft"), extra.get("reprise_enabled")
-    if isinstance(bound, (int, float)) and bound >= 1:
-        most = int(min(most, bound))
-    most = 0 if isinstance(enabled, (int, float)) and not enabled else most
-    return most, extra.get(_SALT, salt) if _carries_salts else salt, extra.get("reprise_prediction")
+    return bound(extra, most), extra.get(_SALT, salt) if _carries_salts else salt, extra.get("reprise_prediction")
 
 
 def _caller(method: str) -> Any:

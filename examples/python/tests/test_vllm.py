@@ -660,6 +660,31 @@ class Settings(unittest.TestCase):
             self.drafts(runner, "a", [*range(20, 40), *self.SECRET, *self.SECRET])
             self.assertEqual(self.drafts(runner, salt, self.ASK), sees)
 
+    def test_salts_after_a_step_that_failed(self) -> None:
+        for salt, sees in ((None, False), ("a", True)):
+            runner = self.given("a")
+            step = runner.proposer._buffers.step
+            size, step.size = step.size, 1
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.drafts(runner, salt, prompt(1))
+            step.size = size
+            self.assertEqual(self.drafts(runner, salt, self.ASK), sees, salt)
+
+    def test_a_row_that_waits_after_others_have_gone_on(self) -> None:
+        runner = self.runner()
+        first, second = runner.add(Request(prompt(1), 150)), runner.add(Request(prompt(2), 150))
+        for _ in range(3):
+            runner.step()
+        rows = len(runner.drafts)
+        runner.chunk, second.computed = 30, 0  # it runs a part of its text again
+        runner.step()
+        runner.chunk = 1000
+        runner.run()
+        self.assertEqual(runner.drafts[rows][1], [])
+        self.assertTrue(any(len(drafts) > 1 and drafts[1] for drafts in runner.drafts[rows + 1 :]))
+        self.assertEqual((first.output, second.output), (plain(prompt(1), 150), plain(prompt(2), 150)))
+
     def test_a_prompt_of_embeddings_has_no_ids(self) -> None:
         """vLLM leaves those of an earlier request in the table."""
         runner = self.runner()
@@ -670,7 +695,7 @@ class Settings(unittest.TestCase):
         self.assertEqual(slots_of(runner.proposer, request.ids), [])
 
     def test_processes_have_the_same_numbers_for_the_same_salts(self) -> None:
-        code = "from reprise_decoding._steps import salt_number as n; print(n('a', 7), n('a', 8), n('b', 7), n(5, 7))"
+        code = "from reprise_decoding._memory import salt_number as n; print(n('a', 7), n('a', 8), n('b', 7), n(5, 7))"
         shown = [subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout for _ in "12"]
         self.assertEqual(shown[0], shown[1])
         self.assertEqual(len(set(shown[0].split())), 4)
