@@ -25,7 +25,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 class InputError(Exception):
-    """What was wrong, where, and what to do."""
+    """An error of the input: what was wrong, where, and what to do."""
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,8 @@ def stops(ids: Any, below: int) -> Tokens:
     Engines also have -1 there, or ids that the model does not have. They are left out, because no model picks them.
     """
     given = np.asarray([] if ids is None else ids, np.int64).reshape(-1)
-    return np.unique(given[(given >= 0) & (given < below)]).astype(np.int32)
+    found: Tokens = np.unique(given[(given >= 0) & (given < below)]).astype(np.int32)
+    return found
 
 
 def address(array: Tokens) -> int:
