@@ -16,7 +16,9 @@ import numpy.typing as npt
 from ._errors import ArgumentError
 
 Tokens = npt.NDArray[np.int32]
-_INT32, _UINT32 = np.dtype(np.int32), np.dtype(np.uint32)
+INT32, UINT32, INTP = np.dtype(np.int32), np.dtype(np.uint32), np.dtype(np.intp)
+INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+_NONE = np.empty(0, np.int32)
 BELOW = 2**31  #: the bound of token ids if the vocabulary is unknown
 
 
@@ -30,7 +32,7 @@ def tokens(ids: Any, name: str, below: int = BELOW) -> Tokens:
         raise ArgumentError(
             f"{name}: pass one sequence of token ids, such as {name}[0], but not an array of the shape {array.shape}"
         )
-    if array.dtype != _INT32:
+    if array.dtype != INT32:
         if array.size == 0:
             return np.empty(0, np.int32)
         large = array.dtype.kind == "O" and all(type(x) is int for x in array)  # integers outside 64 bits
@@ -43,7 +45,8 @@ def tokens(ids: Any, name: str, below: int = BELOW) -> Tokens:
                     return tokens(np.array([int(x) for x in ids], object), name, below)
                 found = f"{name}[{at}] is of the type {type(ids[at]).__name__}"
             raise TypeError(f"{name}: token ids must be integers, but {found}")
-        if array.min() < 0 or array.max() >= below:
+        seen = array.view(UINT64) if array.dtype == INT64 else array  # as in has_outside()
+        if seen.max() >= below or (seen is array and array.min() < 0):
             raise out_of_range(array, name, below)
         return array.astype(np.int32)
     if has_outside(array, below):
@@ -54,7 +57,7 @@ def tokens(ids: Any, name: str, below: int = BELOW) -> Tokens:
 def text(ids: Any, name: str) -> Tokens:
     """Returns the text of a sequence, as tokens(). Ids outside the vocabulary are placeholders, for example of images."""
     array = ids if type(ids) is np.ndarray else _array(ids, name)
-    if array.dtype == _INT32 and array.ndim == 1:
+    if array.dtype == INT32 and array.ndim == 1:
         return np.ascontiguousarray(array)
     if array.dtype.kind not in "iu" or array.ndim != 1 or not array.size or array.min() >= 0:
         return tokens(ids, name)
@@ -65,7 +68,7 @@ def text(ids: Any, name: str) -> Tokens:
 
 def has_outside(array: Tokens, below: int) -> bool:
     """Returns true if an id is negative, or is `below` or more. Reads all ids: 2 microseconds for 32,000."""
-    return bool(array.size) and int(array.view(_UINT32).max()) >= below  # as unsigned, a negative id is 2^31 or more
+    return bool(array.size) and int(array.view(UINT32).max()) >= below  # as unsigned, a negative id is 2^31 or more
 
 
 def out_of_range(array: npt.NDArray[Any], name: str, below: int) -> ArgumentError:
@@ -100,6 +103,8 @@ def ends(eos: Any, below: int) -> Tokens:
     """Returns the ids that end generation: one integer, or several in any collection."""
     if eos is None:
         raise TypeError("eos: must be one token id or a list of them, but is None: leave it out if there is none")
+    if type(eos) is tuple and not eos:
+        return _NONE
     if isinstance(eos, (set, frozenset)):
         eos = list(eos)
     elif not isinstance(eos, bool):
@@ -142,8 +147,9 @@ def number(value: Any, name: str, wanted: str = "a number") -> float:
     return float(value)
 
 
-def copied(pointer: int | None, count: int, dtype: Any = np.int32) -> npt.NDArray[Any]:
+def copied(pointer: int | None, count: int, dtype: np.dtype[Any] = INT32) -> npt.NDArray[Any]:
     """Returns a copy of an array of the library."""
     if not pointer or not count:
         return np.empty(0, dtype)
-    return np.frombuffer(ctypes.string_at(pointer, count * np.dtype(dtype).itemsize), dtype).copy()
+    found: Any = (ctypes.c_byte * (count * dtype.itemsize)).from_address(pointer)
+    return np.frombuffer(found, dtype).copy()

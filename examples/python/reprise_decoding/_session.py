@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library
-from ._arrays import Tokens, address, copied, ends, text, tokens, whole
+from ._arrays import INTP, UINT32, Tokens, address, copied, ends, text, tokens, whole
 from ._costs import CostCurve
 from ._errors import ArgumentError, OrderError
 from ._handle import Owner
@@ -180,7 +180,7 @@ class Session(Owner):
                 out.pending,
                 out.drafted,
                 copied(out.parents, out.drafted),
-                copied(out.depths, out.drafted, np.uint32),
+                copied(out.depths, out.drafted, UINT32),
             )
 
         try:
@@ -207,7 +207,7 @@ class Session(Owner):
         def read() -> Commit:
             return Commit(
                 copied(out.tokens, out.count),
-                copied(out.rows, out.keep, np.intp),
+                copied(out.rows, out.keep, INTP),
                 out.accepted,
                 bool(out.restore),
                 _FINISHES[out.finish],
