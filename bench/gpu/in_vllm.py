@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import sys
 import tempfile
-import time
 import types
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from passes import Output, measure, say
 from script import Request, config, read
 
 NGRAM = {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 2, "prompt_lookup_max": 5}
@@ -32,56 +29,6 @@ DEFAULT = ["plain", "ngram-5", "ngram-10", "reprise"]
 REPLAYED = {"ngram-5": "vllm:min=2,max=5,k=5", "ngram_gpu-5": "vllm:min=2,max=5,k=5",
             "ngram-10": "vllm:min=2,max=4,k=10", "reprise": "ngram"}  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent.parent
-
-Clock = Callable[[], float]
-Row = dict[str, Any]  # the figures of a request
-
-
-def decode(
-    engine: Any, add: Callable[[str, Request], None], requests: list[Request], slots: int,
-    show: Callable[..., None] = lambda **_: None, clock: Callable[[], float] = time.perf_counter,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Decodes all requests, as many at once as there are slots. Returns the figures and the output of each.
-
-    Passes count while every slot decodes: not while a prompt runs, and not at the end, when slots are empty. A request
-    is charged the whole time of such a pass. Without an output of the engine, a pass has begun and none has ended.
-    """
-    made: list[dict[str, Any]] = [{"tokens": 0, "passes": 0, "seconds": 0.0, "output": []} for _ in requests]
-    begun, done = 0, 0
-    waiting: set[int] = set()  # requests without a token
-    decoding: set[int] = set()
-    last = clock()
-    while done < len(requests):
-        while begun < len(requests) and len(waiting) + len(decoding) < slots:
-            add(str(begun), requests[begun])
-            waiting.add(begun)
-            begun += 1
-        counted = set() if waiting or len(decoding) < slots else set(decoding)
-        outputs = engine.step()
-        if not outputs:
-            continue
-        now = clock()
-        for number in counted:
-            made[number]["seconds"] += now - last
-            made[number]["passes"] += 1
-        for output in outputs:
-            number, tokens = int(output.request_id), list(output.outputs[0].token_ids)
-            made[number]["output"] += tokens
-            made[number]["tokens"] += len(tokens) if number in counted else 0
-            if tokens and number in waiting:
-                waiting.remove(number)
-                decoding.add(number)
-            if output.finished:
-                waiting.discard(number)
-                decoding.discard(number)
-                done += 1
-                show(done=done)
-        last = now
-    return made
-
-
-def say(**message: Any) -> None:
-    print("@@" + json.dumps(message), flush=True)
 
 
 def prepare(options: dict[str, Any]) -> bool:
@@ -146,15 +93,10 @@ def main(options: dict[str, Any]) -> None:
         )  # fmt: skip
         engine.add_request(name, {"prompt_token_ids": request.prompt}, sampling)
 
-    for slots in options["slots"]:
-        chosen = some(requests, options["limit"], slots)
-        decode(engine, add, (warm * slots)[: max(slots, len(warm))], slots)
-        show = functools.partial(say, of=len(chosen), slots=slots)
-        rows = decode(engine, add, [requests[number] for number in chosen], slots, show)
-        for number, row in zip(chosen, rows):
-            row["differs"] = row.pop("output") != requests[number].output
-            row.update(number=number, category=requests[number].category)
-        say(slots=slots, requests=rows)
+    def step() -> list[Output]:
+        return [(each.request_id, list(each.outputs[0].token_ids), each.finished) for each in engine.step()]
+
+    measure(step, add, warm, requests, options)
     sys.stdout.flush()
     os._exit(0)  # the engine would take seconds to end
 
@@ -171,18 +113,6 @@ def repair_sampling() -> None:
         output.copy_(values.masked_fill(values == replace_from, replace_to).repeat_interleave(counts))
 
     cpu_triton_utils._expand_kernel_impl = expand
-
-
-def some(requests: list[Request], limit: int, slots: int) -> list[int]:
-    """Returns the indices of the first requests of each category: `limit`, or more to have four for each slot."""
-    most = max(limit, -(-4 * slots // len({request.category for request in requests})))
-    seen: Counter[str] = Counter()
-    chosen = []
-    for number, request in enumerate(requests):
-        seen[request.category] += 1
-        if seen[request.category] <= most:
-            chosen.append(number)
-    return chosen
 
 
 if __name__ == "__main__":

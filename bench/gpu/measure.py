@@ -28,11 +28,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import in_sglang
 import in_vllm
 from make_requests import BUNDLED, choose, write
 from script import SHAPES, InputError, Script, read
 
-ENGINES: dict[str, Any] = {"vllm": in_vllm}
+ENGINES: dict[str, Any] = {"vllm": in_vllm, "sglang": in_sglang}
 Row = dict[str, Any]  # the figures of a request
 ENOUGH = 32  # counted tokens of a request that can be the worst one
 
@@ -228,7 +229,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     add("--engine", choices=ENGINES, default="vllm", help="default: vllm")
     add("--shape", choices=SHAPES, default="8b", help="8b: Llama-3.1-8B; tiny: for a CPU (default: 8b)")
     add("--ways", nargs="+", metavar="WAY",
-        help=f"names of the engine's table, or NAME=JSON with settings (default: {' '.join(in_vllm.DEFAULT)})")  # fmt: skip
+        help="names of the engine's table, or NAME=JSON with settings (default: "
+        + "; ".join(f"{name}: {' '.join(engine.DEFAULT)}" for name, engine in ENGINES.items()) + ")")  # fmt: skip
     add("--slots", type=counts, default=[1, 8, 32], metavar="LIST", help="default: 1,8,32")
     add("--requests", type=Path, metavar="FILE", help="of make_requests.py (default: the bundled traces)")
     add("--limit", type=int, default=6, metavar="N",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tools of bench/gpu without an engine, torch or a GPU."""
+import asyncio
 import contextlib
 import importlib.util
 import io
@@ -15,10 +16,11 @@ import unittest.mock
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GPU = ROOT / "bench/gpu"
 sys.path.insert(0, str(GPU))
-import in_vllm
+import in_sglang
 import loop
 import make_requests
 import measure
+import passes
 import script
 from script import InputError, Request, Script
 
@@ -146,8 +148,7 @@ class FakeEngine:
             tokens, state[0], state[1] = state[0][:count], state[0][count:], False
             if not state[0]:
                 del self.left[name]
-            outputs.append(types.SimpleNamespace(request_id=name, finished=not state[0],
-                                                 outputs=[types.SimpleNamespace(token_ids=tokens)]))
+            outputs.append((name, tokens, not state[0]))
         return outputs
 
 
@@ -155,7 +156,7 @@ class Decode(unittest.TestCase):
     def decode(self, lengths, slots, drafted=0, asynchronous=False):
         requests = [Request("c", [number], list(range(length))) for number, length in enumerate(lengths)]
         engine = FakeEngine(drafted, asynchronous)
-        rows = in_vllm.decode(engine, engine.add, requests, slots, clock=lambda: engine.now)
+        rows = passes.decode(engine.step, engine.add, requests, slots, clock=lambda: engine.now)
         self.assertEqual([row["output"] for row in rows], [each.output for each in requests])
         self.assertEqual(engine.most, min(slots, len(lengths)))
         return rows
@@ -177,9 +178,89 @@ class Decode(unittest.TestCase):
 
     def test_more_slots_have_four_requests_each(self):
         requests = [Request("ab"[number % 2], [number], [1]) for number in range(40)]
-        self.assertEqual(in_vllm.some(requests, 1, 1), [0, 1, 2, 3])
-        self.assertEqual(len(in_vllm.some(requests, 3, 1)), 6)
-        self.assertEqual(len(in_vllm.some(requests, 3, 8)), 32)
+        self.assertEqual(passes.some(requests, 1, 1), [0, 1, 2, 3])
+        self.assertEqual(len(passes.some(requests, 3, 1)), 6)
+        self.assertEqual(len(passes.some(requests, 3, 8)), 32)
+
+
+class FakeSglang:
+    """Sends a message for each pass: one token of each request, as SGLang's scheduler does from its process."""
+
+    def __init__(self):
+        self.loop, self.tokenizer_manager = asyncio.new_event_loop(), types.SimpleNamespace(_handle_batch_output=self.handle)
+        self.queues, self.asked, self.flushes, self.handled = {}, [], [], 0
+
+    async def handle(self, message):
+        self.handled += 1
+        for name in message.rids:
+            self.queues[name].put_nowait(None)
+
+    async def async_generate(self, *, input_ids, sampling_params, rid, stream):
+        self.asked.append((input_ids, sampling_params, rid, stream))
+        self.queues[rid] = asyncio.Queue()
+        if sampling_params["max_new_tokens"] > 9:
+            raise ValueError("too long")
+        self.loop.create_task(self.run(rid, sampling_params["max_new_tokens"]))
+        return self.stream(rid, sampling_params["max_new_tokens"])
+
+    async def run(self, name, count):
+        for token in range(count):
+            reason = {"type": "length"} if token == count - 1 else None
+            message = types.SimpleNamespace(rids=[name], output_ids=[[token]], finished_reasons=[reason])
+            await self.tokenizer_manager._handle_batch_output(message)
+
+    async def stream(self, name, count):
+        for _ in range(count):
+            await self.queues[name].get()
+            yield {}
+
+    def flush_cache(self):
+        return types.SimpleNamespace(success=self.flushes.pop(0))
+
+
+class StepsOfSglang(unittest.TestCase):
+    def setUp(self):
+        self.engine = FakeSglang()
+        self.addCleanup(self.engine.loop.close)
+        self.addCleanup(lambda: self.engine.loop.run_until_complete(self.cancel()))
+
+    async def cancel(self):
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def test_each_message_is_a_step(self):
+        steps = in_sglang.Steps(self.engine, 0.0)
+        requests = [Request("c", [number], list(range(length))) for number, length in enumerate((3, 5, 1))]
+        for _ in range(2):  # a name that has come before is another request of the engine
+            rows = passes.decode(steps.step, steps.add, requests, 2)
+            self.assertEqual([row["output"] for row in rows], [each.output for each in requests])
+        self.assertEqual(self.engine.handled, 18)
+        self.assertEqual(len({rid for _, _, rid, _ in self.engine.asked}), 6)
+        self.assertEqual(self.engine.asked[1][:2], ([1], {"temperature": 0.0, "max_new_tokens": 5, "ignore_eos": True}))
+        self.assertTrue(all(stream for *_, stream in self.engine.asked))
+
+    def test_sampling_has_a_seed_of_the_request(self):
+        steps = in_sglang.Steps(self.engine, 0.8)
+        passes.decode(steps.step, steps.add, [Request("c", [1], [0]), Request("c", [2], [0])], 1)
+        self.assertEqual([sampling["sampling_seed"] for _, sampling, _, _ in self.engine.asked], [0, 1])
+
+    def test_a_request_that_fails_ends_the_process(self):
+        steps = in_sglang.Steps(self.engine, 0.0)
+        steps.add("0", Request("c", [1], [0] * 10))
+        with self.assertRaisesRegex(SystemExit, "a request failed: ValueError.'too long'"):
+            steps.step()
+
+    def test_the_caches_are_flushed_as_soon_as_sglang_can(self):
+        steps = in_sglang.Steps(self.engine, 0.0)
+        self.engine.flushes = [False, False, True]
+        with unittest.mock.patch("time.sleep") as slept:
+            steps.forget()
+            self.assertEqual((slept.call_count, self.engine.flushes), (2, []))
+            self.engine.flushes = [False] * 100
+            with self.assertRaisesRegex(SystemExit, "has not flushed"):
+                steps.forget()
 
 
 class Measure(Folder):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SGLang with reprise on a processor: the tokens of plain decoding, of SGLang's own NGRAM, and of REPRISE.
 
-    sglang_on_cpu.py MODEL [METHOD...]      MODEL: the folder of a Llama; it needs no tokenizer
+    sglang_on_cpu.py MODEL [METHOD...]      MODEL: the folder of a Llama, without a tokenizer, or `tiny`, a random one
 
 Run it with the Python of an environment that has SGLang and this package. The engine, its scheduler, its workers and
 its attention backend intel_amx are SGLang's. PyPI has no kernels of SGLang for processors: those are in
@@ -83,8 +83,11 @@ def generate(model: str, options: dict[str, Any]) -> dict[str, Any]:
     return runs
 
 
-def prepare(folder: Path) -> None:
-    """Makes the stand-in a plug-in of SGLang, and reprise too if it is not installed."""
+def prepare(folder: Path) -> list[str]:
+    """Makes the stand-in a plug-in of SGLang, and reprise too if it is not installed.
+
+    Sets the environment of processes with SGLang. Returns the paths of their modules.
+    """
     plugins = {"sgl_kernel_stand_in": "sgl_kernel:register"}
     if not any(point.value.startswith("reprise_decoding.") for point in entry_points(group=GROUP)):
         plugins["reprise_decoding"] = "reprise_decoding.sglang:register"
@@ -93,18 +96,38 @@ def prepare(folder: Path) -> None:
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0\n", encoding="utf-8")
         (info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {value}\n", encoding="utf-8")
+    os.environ.update(SGLANG_USE_CPU_ENGINE="1", HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
+    return [str(folder), str(HERE / "sglang_stand_in")]
+
+
+def make_tiny(folder: str) -> None:
+    """Writes a small random Llama."""
+    import torch
+    import transformers
+
+    torch.manual_seed(7)
+    shape = {"hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
+             "num_key_value_heads": 2, "head_dim": 64, "max_position_embeddings": 512, "vocab_size": 128,
+             "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 127}  # fmt: skip
+    transformers.AutoModelForCausalLM.from_config(transformers.LlamaConfig(**shape)).save_pretrained(folder)
 
 
 def main() -> int:
-    model, methods = sys.argv[1], sys.argv[2:] or list(METHODS)
+    with tempfile.TemporaryDirectory() as folder:
+        if sys.argv[1] != "tiny":
+            return compare(sys.argv[1], sys.argv[2:] or list(METHODS))
+        make_tiny(folder)
+        return compare(folder, sys.argv[2:] or list(METHODS))
+
+
+def compare(model: str, methods: list[str]) -> int:
+    """Runs the methods, prints their counts, and returns the exit status."""
     plain: dict[str, Any] = {}
     failed = 0
     for method in ["plain", *(method for method in methods if method != "plain")]:
         with tempfile.TemporaryDirectory() as folder:
-            prepare(Path(folder))
-            paths = [folder, str(HERE / "sglang_stand_in"), os.environ.get("PYTHONPATH", "")]
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SGLANG_USE_CPU_ENGINE": "1"}
-            environment.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
+            paths = [*prepare(Path(folder)), os.environ.get("PYTHONPATH", "")]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
             environment["STAND_IN_OVERLAP"] = str(int(method.endswith("overlap")))
             out = Path(folder) / "out.json"
             subprocess.run([sys.executable, __file__, model, method, out, "child"], env=environment, check=True)

@@ -46,19 +46,24 @@ fi
 
 # The other engines need up to 6 GB each: examples/python/engines/setup.sh installs them into a folder.
 others=${REPRISE_ENGINES:-}
-for engine in transformers onnxruntime-genai mlx-lm vllm; do
+for engine in transformers onnxruntime-genai mlx-lm vllm sglang; do
   if [ -z "$others" ] || ! [ -x "$others/$engine/bin/python" ]; then
     echo "skipped: $engine is not in the folder REPRISE_ENGINES=$others"
     continue
   fi
   model=$others/model/hf
   [ $engine != onnxruntime-genai ] || model=$others/model/onnx
-  "$others/$engine/bin/python" tests/python/snippets.py $engine "$model"
+  # The snippet of SGLang starts a server on a GPU.
+  [ $engine = sglang ] || "$others/$engine/bin/python" tests/python/snippets.py $engine "$model"
   case $engine in
     transformers) "$others/$engine/bin/python" tests/python/transformers_as_used.py "$model" ;;
     vllm)
       "$others/$engine/bin/python" tests/python/vllm_second_runner.py
-      "$others/$engine/bin/python" bench/gpu/measure.py --shape tiny --slots 1,4 --limit 1
+      "$others/$engine/bin/python" bench/gpu/measure.py --shape tiny --slots 1,4 --limit 1 --json "$build/gpu-$engine.json"
+      ;;
+    sglang)
+      "$others/$engine/bin/python" tests/python/sglang_on_cpu.py tiny
+      "$others/$engine/bin/python" bench/gpu/measure.py --engine sglang --shape tiny --slots 1,4 --limit 1 --json "$build/gpu-$engine.json"
       ;;
   esac
 done

