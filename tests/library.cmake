@@ -84,6 +84,7 @@ reprise_add_layer_tests(
   external_drafter
   first_match
   frontier
+  headed_drafter
   live_matches
   merged_draft
   model_drafter
@@ -108,6 +109,7 @@ reprise_add_layer_tests(
   cost_curve
   cost_prior
   draft_length
+  head_control
   learned_curve
   loss_budget
   path_products
@@ -224,6 +226,7 @@ reprise_add_tests(
   reprise-property-tests
   property/exact_sampling.test.cpp
   property/batch_follower.test.cpp
+  property/draft_head.test.cpp
   property/follower.test.cpp
   property/index_equivalence.test.cpp
   property/learned_costs.test.cpp

@@ -7,23 +7,19 @@
 #include <cstdio>
 #include <exception>
 #include <limits>
-#include <span>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "arbiter.hpp"
 #include "common/input_error.hpp"
 #include "common/number.hpp"
 #include "common/options.hpp"
 #include "common/text.hpp"
 #include "recording.hpp"
-#include "reprise/control/cost_control.hpp"
-#include "reprise/draft/external_drafter.hpp"
+#include "reprise/control/head_control.hpp"
+#include "reprise/draft/headed_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/union_drafter.hpp"
 #include "reprise/loop/session.hpp"
 
 namespace {
@@ -39,6 +35,7 @@ struct Options {
   bool chains = false;
   bool same_length = false;
   bool fresh = false;
+  bool learned = false;
   std::size_t head_tokens = most_head_tokens;
   std::size_t limit = unlimited;
   bool help = false;
@@ -64,16 +61,15 @@ tools::OptionTable table_of(Options& options) {
   table.rows = {
       {.help = R"(usage: reprise-bench-head [options] FILE ...
 
-Chooses for each pass between the draft of NgramDrafter and that of a draft head, by
-expected tokens and costs, and prints tokens per plain pass. The files are those of
+Decides in each pass whether a draft head runs beside NgramDrafter (HeadedDrafter and
+HeadControl), and prints tokens per plain pass. The files are those of
 https://github.com/SpecDecode-Bench/simulator, data/llama3.1-8B/combined_*.jsonl.
 
   lookup   NgramDrafter with CostControl; the head never runs
   head     the head alone; the length of its draft is chosen for each pass
-  choice   lookup or head, whichever is expected to be worth more
-  tree     as choice, but if the head runs, both drafts are sent as one tree
-  oracle   the choice made in hindsight, from the same two drafts
-  share    passes of `choice` in which the head runs
+  both     the lookup, and the head where it pays: both drafts become one tree or chain
+  oracle   lookup or head, chosen in hindsight from the same two drafts
+  share    passes of `both` in which the head runs
 
 A pass with k drafted rows costs 1 + S x k, and the head's draft costs H more.
 
@@ -100,6 +96,9 @@ A pass with k drafted rows costs 1 + S x k, and the head's draft costs H more.
       {.name = "--fresh",
        .help = "each request begins with the calibration of the library",
        .read = tools::flag(options.fresh)},
+      {.name = "--learned",
+       .help = "all costs are learned from times instead of told",
+       .read = tools::flag(options.learned)},
       {.name = "--limit",
        .value = "N",
        .help = "the first N requests of each file",
@@ -113,28 +112,28 @@ cannot be used.
   return table;
 }
 
-enum class Mode : std::uint8_t { lookup, head, choice, oracle };
+enum class Mode : std::uint8_t { lookup, head, both, oracle };
 
-/// CostControl for the lookup's drafts. A draft of the head is sent whole: its length was chosen before it was made.
-/// CostControl learns from all passes, but it does not know the cost of the head's drafts.
-struct HeadControl {
-  CostControl cost;
-  bool whole = false;
-
-  void begin() noexcept { cost.begin(); }
-  void cancel() noexcept { cost.cancel(); }
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const noexcept {
-    return whole ? asked : cost.budget(asked, room);
+/// The costs of a pass, in plain passes.
+struct Costs {
+  double row = 0;         ///< of each drafted row
+  double head_pass = 0;   ///< of the head's draft, whatever its length
+  double head_token = 0;  ///< of each token that the head drafts
+  [[nodiscard]] double pass(std::size_t rows) const { return 1 + row * static_cast<double>(rows); }
+  [[nodiscard]] double draft(std::size_t tokens) const {
+    return tokens == 0 ? 0 : head_pass + head_token * static_cast<double>(tokens);
   }
-  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
-                                   const PassLimits& room) noexcept {
-    return whole ? SendAll().choose(draft, sendable, room) : cost.choose(draft, sendable, room);
-  }
-  void learn(const Outcome& outcome, const PassReport& report) noexcept { cost.learn(outcome, report); }
 };
 
-using OneDraft = FirstMatch<ExternalDrafter, NgramDrafter<>>;
-using OneTree = UnionDrafter<ExternalDrafter, NgramDrafter<>>;
+/// The default drafter, with a switch.
+struct Lookup : NgramDrafter<> {
+  using NgramDrafter<>::NgramDrafter;
+  bool on = true;
+
+  void propose(TokenSpan context, Draft& draft) {
+    if (on) NgramDrafter<>::propose(context, draft);
+  }
+};
 
 struct Sums {
   double tokens = 0;
@@ -144,38 +143,40 @@ struct Sums {
   [[nodiscard]] double speed() const { return cost == 0 ? 0 : tokens / cost; }
 };
 
-/// Replays requests one after the other. What it learns of the head and of the rate of tokens continues.
-template <class Strategy>
+/// Replays requests one after the other. What is learned of the head, and the calibration of the lookup, continue.
 class Replay {
+  using Headed = Session<HeadedDrafter<Lookup>, HeadControl>;
+
  public:
-  Replay(const Options& options, const Costs& costs, Mode mode) : options_(options), costs_(costs), mode_(mode) {
+  Replay(const Options& options, const Costs& costs, Mode mode)
+      : options_(options),
+        costs_(costs),
+        mode_(mode),
+        session_(HeadedDrafter<Lookup>(), options.learned ? HeadControl()
+                                                          : HeadControl({.curve = CostCurve::linear(costs.row)},
+                                                                        HeadCost{.draft = to_cost(costs.head_pass),
+                                                                                 .token = to_cost(costs.head_token)})) {
     limits_.draft.max_nodes = 32;
     if (options.chains) limits_.draft.shape = DraftShape::chain;
   }
 
   void play(const Request& request) {
     if (request.output.size() < 2) return;
-    const CostOptions cost{.curve = CostCurve::linear(costs_.row), .calibrated = true};
-    Session<Strategy, HeadControl> session(Strategy(ExternalDrafter(), NgramDrafter<>({.prior = calibration_})),
-                                           {CostControl(cost)});
+    session_.strategy().lookup() = Lookup(NgramOptions{.prior = calibration_});
     Capabilities capabilities;
     capabilities.max_leaves = options_.chains ? 1 : unlimited;
-    check(session.begin(request.prompt, capabilities));
-    check(session.append(TokenSpan(request.output).first(1), Origin::output));  // the prefill picks it
-    HeadForecast forecast(rates_);
-    rate_.restart();
+    check(session_.begin(request.prompt, capabilities));
+    check(session_.append(TokenSpan(request.output).first(1), Origin::output));  // the prefill picks it
     const TokenSpan recorded = TokenSpan(request.output).subspan(1);
-    for (std::size_t done = 0; done < recorded.size(); done = session.output().size())
-      pass(session, forecast, recorded, done, request.head[done + 1]);
-    if (!std::ranges::equal(session.output(), recorded))
+    for (std::size_t done = 0; done < recorded.size(); done = session_.output().size())
+      pass(recorded, done, request.head[done + 1]);
+    if (!std::ranges::equal(session_.output(), recorded))
       throw std::runtime_error("the output differs from the recording");
-    if (!options_.fresh) calibration_ = session.strategy().template member<1>().calibration();
+    if (!options_.fresh) calibration_ = session_.strategy().lookup().calibration();
   }
   [[nodiscard]] const Sums& sums() const { return sums_; }
 
  private:
-  static constexpr bool one_tree = std::is_same_v<Strategy, OneTree>;
-
   static void check(const Result<void>& result) {
     if (!result) throw std::runtime_error(std::string(result.error().message));
   }
@@ -185,26 +186,27 @@ class Replay {
     return *result;
   }
 
+  /// The time of a cost, if a plain pass takes 10 ms.
+  static Duration time_of(double cost) { return Duration(static_cast<std::int64_t>(cost * 1e7)); }
+
   /// Runs one pass. `right`: the tokens of the head's longest draft that agree with the recording.
-  template <class S>
-  void pass(S& session, HeadForecast& forecast, TokenSpan recorded, std::size_t done, std::size_t right) {
+  void pass(TokenSpan recorded, std::size_t done, std::size_t right) {
     const TokenSpan coming = recorded.subspan(done);
     right = std::min(right, coming.size());
-    session.control().whole = false;
-    const DraftView draft = session.propose(limits_);
-    Pass planned = value_of(session.plan(mode_ == Mode::head ? 0 : unlimited));
-    const double expected = expected_tokens(draft, planned);
-    forecast.begin(expected);
-    const HeadDraft head = best_head_draft(forecast, costs_, rate_(), options_.head_tokens);
-    const bool asked = head.tokens > 0 && prefers_head(head, expected, planned, coming, right);
-    if (asked) {
-      check(session.cancel(planned.ticket));
-      set_head(session.strategy().template member<0>(), forecast, head.tokens, coming, right);
-      session.control().whole = !one_tree;
-      static_cast<void>(session.propose(limits_));
-      planned = value_of(session.plan());
+    HeadedDrafter<Lookup>& drafter = session_.strategy();
+    drafter.head().clear();
+    drafter.lookup().on = mode_ != Mode::head;
+    // A head alone has no loss budget, and neither has a choice in hindsight.
+    if (mode_ == Mode::head || mode_ == Mode::oracle)
+      session_.control().correct(session_.control().loss_budget().debt());
+    static_cast<void>(session_.propose(limits_));
+    const std::size_t tokens = head_tokens(coming, right);
+    if (tokens > 0) {
+      set_head(tokens, coming, right);
+      drafter.lookup().on = mode_ == Mode::both;
+      static_cast<void>(session_.propose(limits_));
     }
-    const std::size_t rows = planned.drafted;
+    const Pass planned = value_of(session_.plan());
     const auto picks = [&](std::size_t row) {
       const std::size_t depth = row == 0 ? 0 : planned.depths[row - 1];
       return coming[std::min(depth, coming.size() - 1)];
@@ -212,16 +214,13 @@ class Replay {
     const auto ends_here = [&](TokenSpan output, Token) {
       return output.size() + 1 == recorded.size() ? StopDecision::stop_after : StopDecision::proceed;
     };
-    const Decision decision = value_of(session.resolve(planned.ticket, PicksByRow<decltype(picks)>{picks}, ends_here));
-    const std::size_t committed = decision.tokens.size();
-    const double cost = costs_.pass(rows) + (asked ? costs_.draft(head.tokens) : 0);
-    check(session.commit(planned.ticket));
-    forecast.learn(asked ? std::min(head.tokens, coming.size()) : 0, std::min(right, head.tokens));
-    rate_.add(committed, cost);
-    sums_.tokens += static_cast<double>(committed);
-    sums_.cost += cost;
+    const Decision decision = value_of(session_.resolve(planned.ticket, PicksByRow<decltype(picks)>{picks}, ends_here));
+    const double cost = costs_.pass(planned.drafted);
+    sums_.tokens += static_cast<double>(decision.tokens.size());
+    sums_.cost += cost + costs_.draft(tokens);
     sums_.passes += 1;
-    sums_.head_passes += asked ? 1 : 0;
+    sums_.head_passes += tokens > 0 ? 1 : 0;
+    check(session_.commit(planned.ticket, time_of(cost)));
   }
 
   template <class Pick>
@@ -230,25 +229,24 @@ class Replay {
     Token operator[](std::size_t row) const { return pick(row); }
   };
 
-  /// Returns how many drafted tokens of a pass are expected to be accepted.
-  static double expected_tokens(DraftView draft, const Pass& pass) {
-    double sum = 0;
-    for (const NodeIndex node : pass.nodes) sum += draft[static_cast<std::size_t>(node)].path_probability.to_double();
-    return sum;
-  }
-  /// Returns whether the head drafts in this pass, given the pass that would send the lookup's draft.
-  bool prefers_head(const HeadDraft& head, double expected, const Pass& lookup, TokenSpan coming,
-                    std::size_t right) const {
-    if (mode_ == Mode::lookup) return false;
-    if (mode_ == Mode::head) return true;
-    const double rate = rate_();
-    const double lookup_cost = costs_.pass(lookup.drafted);
-    if (mode_ == Mode::oracle) {
-      const double own = value(static_cast<double>(agreed(lookup, coming)), lookup_cost, rate);
-      const auto accepted = static_cast<double>(std::min(right, head.tokens));
-      return value(accepted, costs_.pass(head.tokens) + costs_.draft(head.tokens), rate) > own;
-    }
-    return head.value > value(expected, lookup_cost, rate);
+  /// Returns how many tokens the head drafts in this pass.
+  std::size_t head_tokens(TokenSpan coming, std::size_t right) {
+    if (mode_ == Mode::lookup) return 0;
+    HeadForecast forecast = session_.strategy().forecast();
+    if (mode_ != Mode::both) forecast.gain = std::int64_t{1} << 40;  // it runs wherever the budget allows it
+    const PassShape plain{1, session_.pending().size(), session_.context().size()};
+    const std::size_t tokens = session_.control().head_tokens(forecast, plain, 0, options_.head_tokens);
+    if (mode_ == Mode::both) return tokens;
+    if (mode_ == Mode::head) return std::max<std::size_t>(tokens, 1);
+    if (tokens == 0) return 0;
+    const Pass lookup = value_of(session_.plan());
+    const auto found = static_cast<double>(agreed(lookup, coming));
+    const auto accepted = static_cast<double>(std::min(right, tokens));
+    const double rate = static_cast<double>(session_.control().throughput()) / cost_one;
+    const double more = costs_.pass(tokens) + costs_.draft(tokens) - costs_.pass(lookup.drafted);
+    check(session_.cancel(lookup.ticket));
+    static_cast<void>(session_.propose(limits_));
+    return accepted - found > rate * more ? tokens : 0;
   }
 
   /// Returns how many drafted tokens of a pass agree with the recording.
@@ -264,15 +262,12 @@ class Replay {
   }
 
   /// Sets the head's draft: the recorded tokens as far as the head found them, then wrong ones.
-  void set_head(ExternalDrafter& drafter, const HeadForecast& forecast, std::size_t size, TokenSpan coming,
-                std::size_t right) {
+  void set_head(std::size_t size, TokenSpan coming, std::size_t right) {
     constexpr Token wrong = std::numeric_limits<Token>::max();  // in no recording
     tokens_.assign(size, wrong);
     std::copy_n(coming.begin(), std::min(size, right), tokens_.begin());
-    probabilities_.clear();
-    for (std::size_t depth = 0; depth < size; ++depth)
-      probabilities_.push_back(static_cast<float>(forecast.rate(depth)));
-    check(drafter.set({.tokens = tokens_, .probabilities = probabilities_}));
+    check(session_.strategy().set(tokens_));
+    session_.control().head_ran(size, 0, time_of(costs_.draft(size)));
   }
 
   const Options& options_;
@@ -280,16 +275,13 @@ class Replay {
   Mode mode_;
   Limits limits_;
   CalibrationState calibration_;
-  HeadRates rates_;
-  Rate rate_;
+  Headed session_;
   Sums sums_;
   std::vector<Token> tokens_;
-  std::vector<float> probabilities_;
 };
 
-template <class Strategy>
 Sums replay(const Options& options, const Costs& costs, Mode mode, const std::vector<Request>& requests) {
-  Replay<Strategy> replay(options, costs, mode);
+  Replay replay(options, costs, mode);
   for (const Request& request : requests) replay.play(request);
   return replay.sums();
 }
@@ -298,20 +290,19 @@ void compare(const Options& options, const std::string& path) {
   std::vector<Request> requests = read_requests(path, options.limit);
   if (options.same_length) std::erase_if(requests, [](const Request& request) { return !request.same_length; });
   std::printf("\n%s: %zu requests\n", tools::printable(path).c_str(), requests.size());
-  std::printf("| %5s | %5s | %6s | %6s | %6s | %6s | %6s | %6s |\n", "S", "H", "lookup", "head", "choice", "tree",
-              "oracle", "share");
-  std::printf("|------:|------:|-------:|-------:|-------:|-------:|-------:|-------:|\n");
+  std::printf("| %5s | %5s | %6s | %6s | %6s | %6s | %6s |\n", "S", "H", "lookup", "head", "both", "oracle", "share");
+  std::printf("|------:|------:|-------:|-------:|-------:|-------:|-------:|\n");
   for (const double row : options.rows) {
-    const Sums lookup = replay<OneDraft>(options, {.row = row}, Mode::lookup, requests);
+    const Sums lookup = replay(options, {.row = row}, Mode::lookup, requests);
     for (const double cost : options.heads) {
       Costs costs{.row = row};
       (options.for_each_token ? costs.head_token : costs.head_pass) = cost;
-      const auto speed = [&](Mode mode) { return replay<OneDraft>(options, costs, mode, requests).speed(); };
-      const Sums choice = replay<OneDraft>(options, costs, Mode::choice, requests);
-      std::printf("| %5s | %5s | %6.2f | %6.2f | %6.2f | %6.2f | %6.2f | %5.0f%% |\n",
-                  tools::significant(row, 3).c_str(), tools::significant(cost, 3).c_str(), lookup.speed(),
-                  speed(Mode::head), choice.speed(), replay<OneTree>(options, costs, Mode::choice, requests).speed(),
-                  speed(Mode::oracle), 100 * choice.head_passes / std::max(choice.passes, 1.0));
+      const Sums both = replay(options, costs, Mode::both, requests);
+      std::printf("| %5s | %5s | %6.2f | %6.2f | %6.2f | %6.2f | %5.0f%% |\n", tools::significant(row, 3).c_str(),
+                  tools::significant(cost, 3).c_str(), lookup.speed(),
+                  replay(options, costs, Mode::head, requests).speed(), both.speed(),
+                  replay(options, costs, Mode::oracle, requests).speed(),
+                  100 * both.head_passes / std::max(both.passes, 1.0));
       std::fflush(stdout);
     }
   }

@@ -9,6 +9,8 @@
 
 namespace reprise::head {
 
+inline constexpr std::size_t most_head_tokens = 20;
+
 /// One request with the verdicts on a draft head, as SpecDecode-Bench/simulator records them.
 struct Request {
   std::vector<Token> prompt;

@@ -120,14 +120,7 @@ class SubDrafts : public Members<Strategies...> {
     Base::begin(context);
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
-    const std::size_t most = std::exchange(this->drafted_, false) ? SubDraft::most : 0;
-    this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
-      const SubDraft& draft = drafts_[i];
-      const Outcome own =
-          outcome_.translate(draft.view().prefix(most), draft.places(), draft.left_out(), outcome, TopKLearner<Member>);
-      trusts_[i].learn(own);
-      member.feedback(context, own);
-    });
+    feedback_each(context, outcome, [](std::size_t, const Outcome&) {});
   }
 
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
@@ -148,6 +141,19 @@ class SubDrafts : public Members<Strategies...> {
     merged_.clear();
     this->drafted_ = true;
     return worth;
+  }
+  /// Gives every member the outcome of its own draft, and `visit` too: visit(member, outcome).
+  template <class Visit>
+  void feedback_each(TokenSpan context, const Outcome& outcome, Visit&& visit) {
+    const std::size_t most = std::exchange(this->drafted_, false) ? SubDraft::most : 0;
+    this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
+      const SubDraft& draft = drafts_[i];
+      const Outcome own =
+          outcome_.translate(draft.view().prefix(most), draft.places(), draft.left_out(), outcome, TopKLearner<Member>);
+      trusts_[i].learn(own);
+      visit(i, own);
+      member.feedback(context, own);
+    });
   }
   void add(std::size_t i) noexcept { drafts_[i].add_to(merged_); }
   void find(std::size_t i) noexcept { drafts_[i].find_in(merged_); }

@@ -77,6 +77,8 @@ class LearnedCurve {
     if (passes_ < first || passes_ % 16 == 0) refit();
   }
 
+  /// Returns the time of a plain pass in nanoseconds, or 0 if none was measured.
+  [[nodiscard]] std::int64_t plain_time() const noexcept { return plain_.count > 0 ? plain_.value : 0; }
   /// Returns the expected cost of a pass with `rows` rows.
   [[nodiscard]] Cost cost(std::size_t rows) const noexcept {
     if (rows <= 1) return cost_one;

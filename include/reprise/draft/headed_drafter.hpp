@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "reprise/core/detail/attributes.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/head_forecast.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/draft/external_drafter.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/union_drafter.hpp"
+#include "reprise/evidence/detail/hit_rate.hpp"
+
+namespace reprise { inline namespace v0 { namespace detail {
+
+/// The mean of the accepted tokens that a head has added to a pass, over about the last 64 passes in which it ran.
+///
+/// It begins at one token, with the weight of one pass, so that a head is tried at first. While the head does not run,
+/// each pass takes away 1/1,024 of the weight of the others. So a head that was bad is tried again: the cheaper it is,
+/// the more often, and all these trials together cost about one plain pass in 1,024.
+class HeadGain {
+ public:
+  /// Returns the mean, in UnitScale.
+  [[nodiscard]] std::int64_t mean() const noexcept {
+    return UnitScale::divide(tokens_ + UnitScale::one, passes_ + UnitScale::one);
+  }
+  void learn(bool ran, std::size_t tokens) noexcept {
+    const std::int64_t memory = ran ? 64 : 1024;
+    tokens_ -= tokens_ / memory;
+    passes_ -= passes_ / memory;
+    if (!ran) return;
+    tokens_ += UnitScale::from(static_cast<std::int64_t>(tokens));
+    passes_ += UnitScale::one;
+  }
+
+ private:
+  std::int64_t tokens_ = 0;
+  std::int64_t passes_ = 0;
+};
+
+/// How the head's recent gains in this sequence compare with what was expected of them.
+class HeadTrend {
+ public:
+  /// Returns the ratio of gained and expected tokens, in UnitScale.
+  [[nodiscard]] std::int64_t factor() const noexcept {
+    return std::min(UnitScale::divide(gained_ + prior, expected_ + prior), most);
+  }
+  void learn(bool ran, std::size_t gained, std::int64_t expected) noexcept {
+    const std::int64_t memory = ran ? 16 : 32;
+    gained_ -= gained_ / memory;
+    expected_ -= expected_ / memory;
+    if (!ran) return;
+    gained_ += UnitScale::from(static_cast<std::int64_t>(gained));
+    expected_ += expected;
+  }
+
+ private:
+  static constexpr std::int64_t prior = 2 * UnitScale::one;
+  static constexpr std::int64_t most = UnitScale::one * 5 / 4;
+  std::int64_t gained_ = 0;
+  std::int64_t expected_ = 0;
+};
+
+/// An ExternalDrafter whose probabilities are learned.
+struct HeadMember : ExternalDrafter {
+  static constexpr bool calibrated = true;
+};
+
+}}}  // namespace reprise::detail
+
+namespace reprise { inline namespace v0 {
+
+/// Drafts from a lookup, and from a draft head or draft model of the engine in the passes in which it runs. Both drafts
+/// become one tree, or the most probable chain of both (UnionDrafter).
+///
+///   session.propose(limits);                          // the draft of the lookup
+///   ...decide by session.strategy().forecast()...     // HeadControl does
+///   session.strategy().set(tokens of the head);
+///   session.propose(limits);                          // both drafts
+///
+/// HeadedSpeculator does this. The drafter learns two things, over all sequences:
+///
+///  * the acceptance of the head's tokens by their depth,
+///  * the tokens that the head adds to what the lookup's draft has right.
+///
+/// Both are kept apart for five ranges of the tokens that the lookup expects of its own draft: text that a lookup finds
+/// is easy for a head, and leaves it little to add. Nothing is learned of a head in a pass without it.
+///
+/// Source: the choice between a lookup and a head by their expected tokens is what SpecDecode-Bench calls an adaptive
+/// combination; its recordings of EAGLE were used to compare rules (docs/performance/draft-head.md).
+///
+/// Cost: that of both members, and of UnionDrafter. Threads: one at a time; copies are independent.
+template <DraftStrategy Lookup = NgramDrafter<>>
+class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
+  using Base = detail::SubDrafts<detail::HeadMember, Lookup>;
+
+ public:
+  explicit HeadedDrafter(Lookup lookup = Lookup()) : Base(detail::HeadMember(), std::move(lookup)) {
+    for (Rates& rates : rates_) rates.fill(detail::HitRate(Probability::ratio(3, 4)));
+  }
+
+  /// Returns what is expected of the head in this pass. Call it after propose() without a draft of the head.
+  [[nodiscard]] HeadForecast forecast() const noexcept {
+    HeadForecast forecast{.gain = detail::UnitScale::multiply(gains_[class_].mean(), trend_.factor())};
+    for (std::size_t depth = 0; depth < forecast.rates.size(); ++depth) forecast.rates[depth] = rate(depth);
+    return forecast;
+  }
+  /// Sets the head's draft for this pass: a chain, with the learned probabilities. Errors: out_of_memory.
+  Result<void> set(TokenSpan tokens) noexcept {
+    std::array<float, HeadForecast::most_tokens> probabilities;  // NOLINT(*-member-init): filled as far as it is read
+    const TokenSpan taken = tokens.first(std::min(tokens.size(), probabilities.size()));
+    for (std::size_t depth = 0; depth < taken.size(); ++depth)
+      probabilities[depth] = static_cast<float>(rate(depth).to_double());
+    return set({.tokens = taken, .probabilities = std::span(probabilities).first(taken.size())});
+  }
+  /// The same for a draft with probabilities of its own, such as a tree. Errors: as ExternalDrafter::set().
+  Result<void> set(const ExternalDrafter::Nodes& nodes) noexcept { return head().set(nodes); }
+
+  void begin(TokenSpan context) {
+    trend_ = {};
+    Base::begin(context);
+  }
+  void propose(TokenSpan context, Draft& draft) {
+    const auto worth = this->propose_all(context, draft.budget());
+    ran_ = head().size() > 0;
+    class_ = class_of(worth[1]);
+    this->add(0);
+    this->add(1);
+    this->write(draft);
+  }
+  void feedback(TokenSpan context, const Outcome& outcome) {
+    std::size_t found = 0;
+    Base::feedback_each(context, outcome, [&](std::size_t member, const Outcome& own) {
+      if (member == 1) found = own.accepted.size();
+      if (member == 0) learn_rates(own);
+    });
+    const std::size_t gained = outcome.accepted.size() - std::min(found, outcome.accepted.size());
+    trend_.learn(ran_, gained, gains_[class_].mean());
+    if (!ran_ && ++idle_ % 128 == 0)  // rates that keep the head from running become better
+      for (detail::HitRate& rate : rates_[class_]) rate.learn(true);
+    gains_[class_].learn(std::exchange(ran_, false), gained);
+  }
+
+  [[nodiscard]] ExternalDrafter& head() noexcept REPRISE_LIFETIMEBOUND { return this->template member<0>(); }
+  [[nodiscard]] Lookup& lookup() noexcept REPRISE_LIFETIMEBOUND { return this->template member<1>(); }
+  [[nodiscard]] const Lookup& lookup() const noexcept REPRISE_LIFETIMEBOUND { return this->template member<1>(); }
+
+ private:
+  static constexpr std::size_t classes = 5;
+  static constexpr std::size_t depths = 16;
+  using Rates = std::array<detail::HitRate, depths>;
+
+  /// Returns the range of an expected number of accepted tokens, in ProbabilityScale.
+  static std::size_t class_of(std::uint64_t expected) noexcept {
+    constexpr std::uint64_t one = Probability::scale;
+    constexpr std::array<std::uint64_t, classes - 1> bounds = {one / 2, one, 2 * one, 4 * one};
+    return static_cast<std::size_t>(std::upper_bound(bounds.begin(), bounds.end(), expected) - bounds.begin());
+  }
+  [[nodiscard]] Probability rate(std::size_t depth) const noexcept {
+    const Probability learned = rates_[class_][std::min(depth, depths - 1)].probability();
+    if (depth > 0) return learned;
+    return Probability::from_raw(static_cast<std::uint32_t>(
+        detail::UnitScale::multiply(std::int64_t{learned.raw()}, std::min(trend_.factor(), detail::UnitScale::one))));
+  }
+  /// Learns from the tokens of a chain that the target has tested.
+  void learn_rates(const Outcome& own) noexcept {
+    for_each_tested(own, [&](std::size_t i, bool hit) {
+      const auto before = static_cast<NodeIndex>(i) - 1;
+      if (own.draft[i].parent == before) rates_[class_][std::min(i, depths - 1)].learn(hit);
+    });
+  }
+
+  std::array<Rates, classes> rates_;
+  std::array<detail::HeadGain, classes> gains_;
+  detail::HeadTrend trend_;
+  std::uint32_t idle_ = 0;  // passes in which the head did not run
+  std::size_t class_ = 0;   // of the last draft
+  bool ran_ = false;        // the last draft has nodes of the head
+};
+static_assert(DraftStrategy<HeadedDrafter<>>);
+
+}}  // namespace reprise

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/headed_drafter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reprise/draft/ngram_drafter.hpp"
+#include "support/combined_world.hpp"
+#include "support/fails.hpp"
+#include "support/hostile_strategy.hpp"
+
+namespace reprise::testing::headed_drafter_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+using Headed = HeadedDrafter<Calibrated>;
+
+static_assert(DraftStrategy<HeadedDrafter<>> && CalibratedStrategy<HeadedDrafter<>>);
+static_assert(RebasableStrategy<HeadedDrafter<>>);
+
+constexpr double token = 65536;
+
+Headed with_lookup(const Nodes& nodes) { return Headed(Calibrated{{nodes}}); }
+
+/// Runs a round in which the target picks `text`. `head`: the head's draft, or none. Returns the forecast before it.
+HeadForecast round(Headed& strategy, const Tokens& text, const Tokens& head = {}) {
+  strategy.head().clear();
+  static_cast<void>(drafted_by(strategy));
+  const HeadForecast forecast = strategy.forecast();
+  EXPECT_TRUE(strategy.set(head));
+  const Nodes nodes = drafted_by(strategy);
+  std::vector<NodeIndex> sent;
+  std::vector<NodeIndex> accepted;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    sent.push_back(static_cast<NodeIndex>(i));
+    const NodeIndex last = accepted.empty() ? anchor_parent : accepted.back();
+    if (accepted.size() + 1 < text.size() && nodes[i].parent == last && nodes[i].token == text[accepted.size()])
+      accepted.push_back(static_cast<NodeIndex>(i));
+  }
+  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered},
+                         .sent = sent,
+                         .accepted = accepted,
+                         .pick = text[accepted.size()],
+                         .top_k = {}});
+  strategy.observe(text, accepted.size() + 1, Origin::output);
+  return forecast;
+}
+
+TEST(HeadedDrafter, MakesOneTreeOfBothDrafts) {
+  Headed strategy = with_lookup({node(1, -1, 90), node(2, 0, 80)});
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2)) << "without the head";
+  EXPECT_TRUE(strategy.set(Tokens{7, 8}));
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2, 7, 8));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.shape = DraftShape::chain})), ElementsAre(1, 2));
+  strategy.observe(Tokens{1}, 1, Origin::output);
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2)) << "a draft of the head is for one context";
+}
+TEST(HeadedDrafter, TakesDraftsWithProbabilitiesOfTheirOwn) {
+  Headed strategy = with_lookup({});
+  const std::vector<NodeIndex> parents = {-1, -1};
+  const std::vector<float> likely = {0.25F, 0.5F};
+  EXPECT_TRUE(strategy.set({.tokens = Tokens{7, 8}, .parents = parents, .probabilities = likely}));
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(8, 7));
+  const std::vector<float> wrong = {0.25F};
+  EXPECT_THAT(strategy.set({.tokens = Tokens{7, 8}, .probabilities = wrong}), fails(ErrorCode::invalid_argument));
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), IsEmpty());
+}
+TEST(HeadedDrafter, KeepsAtMostTheTokensOfAForecast) {
+  Headed strategy = with_lookup({});
+  EXPECT_TRUE(strategy.set(Tokens(100, 7)));
+  EXPECT_EQ(drafted_by(strategy, {.max_nodes = 64}).size(), HeadForecast::most_tokens);
+}
+TEST(HeadedDrafter, LearnsWhatTheHeadAddsToTheLookup) {
+  Headed adds = with_lookup({node(1, -1, 90)});
+  Headed repeats = with_lookup({node(1, -1, 90)});
+  for (int i = 0; i < 40; ++i) {
+    round(adds, {1, 2, 3, 4}, {1, 2, 3});
+    round(repeats, {1, 2, 3, 4}, {1, 9, 9});
+  }
+  EXPECT_NEAR(static_cast<double>(round(adds, {1, 2}).gain) / token, 2, 0.3);
+  EXPECT_NEAR(static_cast<double>(round(repeats, {1, 2}).gain) / token, 0, 0.05);
+}
+TEST(HeadedDrafter, ExpectsOneTokenAtFirst) {
+  Headed strategy = with_lookup({});
+  EXPECT_EQ(round(strategy, {1}).gain, std::int64_t{65536});
+}
+TEST(HeadedDrafter, LearnsAcceptanceByDepth) {
+  Headed strategy = with_lookup({});
+  for (int i = 0; i < 200; ++i) round(strategy, {1, 2, 3}, {1, 2, 9});
+  const HeadForecast forecast = round(strategy, {1});
+  EXPECT_GT(forecast.rates[0].to_double(), 0.8);
+  EXPECT_GT(forecast.rates[1].to_double(), 0.9);
+  EXPECT_LT(forecast.rates[2].to_double(), 0.1);
+  EXPECT_DOUBLE_EQ(forecast.rates[3].to_double(), 0.75) << "never tested";
+}
+TEST(HeadedDrafter, KeepsTextsThatTheLookupFindsApart) {
+  Headed strategy = with_lookup({node(1, -1, 99), node(2, 0, 98), node(3, 1, 97)});
+  for (int i = 0; i < 40; ++i) round(strategy, {1, 2, 3, 4}, {1, 2, 3});
+  EXPECT_LT(round(strategy, {1, 2, 3, 4}).gain, 65536 / 10);
+  strategy.lookup() = Calibrated{};
+  EXPECT_GT(round(strategy, {1}).gain, 65536 / 2) << "another range";
+}
+// What keeps a head from running must not do so for ever.
+TEST(HeadedDrafter, ExpectsMoreOfAHeadThatHasNotRunForLong) {
+  Headed strategy = with_lookup({});
+  for (int i = 0; i < 1000; ++i) round(strategy, {1}, {9});
+  EXPECT_LT(round(strategy, {1}).gain, 65536 / 20);
+  for (int i = 0; i < 8000; ++i) round(strategy, {1});
+  EXPECT_GT(round(strategy, {1}).gain, 65536 * 3 / 4);
+}
+TEST(HeadedDrafter, NoticesAHeadThatTurnsBadWithinTenPasses) {
+  Headed strategy = with_lookup({});
+  for (int i = 0; i < 1000; ++i) round(strategy, {1, 2, 3}, {1, 2});
+  const std::int64_t good = round(strategy, {1}).gain;
+  EXPECT_GT(good, 65536 * 3 / 2);
+  for (int i = 0; i < 10; ++i) round(strategy, {1, 2, 3}, {9, 9});
+  EXPECT_LT(round(strategy, {1}).gain, good / 2);
+  strategy.begin({});
+  EXPECT_GT(round(strategy, {1}).gain, good / 2) << "another text";
+}
+TEST(HeadedDrafter, LearnsNothingFromARoundWithoutFeedback) {
+  Headed strategy = with_lookup({node(1, -1, 90)});
+  const HeadForecast before = round(strategy, {1});
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(strategy.set(Tokens{9}));
+    static_cast<void>(drafted_by(strategy));  // cancelled
+    strategy.head().clear();
+  }
+  EXPECT_NEAR(static_cast<double>(round(strategy, {1}).gain), static_cast<double>(before.gain), 65536 / 100);
+}
+TEST(HeadedDrafter, FollowsTheContractOfStrategies) {
+  const Report report = check_strategy([] { return HeadedDrafter<>(); });
+  EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
+}
+
+}  // namespace
+}  // namespace reprise::testing::headed_drafter_test
