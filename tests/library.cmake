@@ -214,6 +214,7 @@ reprise_add_tests(
   library
   reprise-speculator-tests
   speculator.test.cpp
+  headed_speculator.test.cpp
   cuda/walk.test.cpp
 )
 # The same tests, of the default composition that is compiled once.

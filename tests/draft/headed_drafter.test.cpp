@@ -23,6 +23,8 @@ using Headed = HeadedDrafter<Calibrated>;
 
 static_assert(DraftStrategy<HeadedDrafter<>> && CalibratedStrategy<HeadedDrafter<>>);
 static_assert(RebasableStrategy<HeadedDrafter<>>);
+static_assert(reprise::detail::RememberingStrategy<HeadedDrafter<>>);
+static_assert(!reprise::detail::RememberingStrategy<Headed>);
 
 constexpr double token = 65536;
 

@@ -93,8 +93,8 @@ namespace reprise { inline namespace v0 {
 /// Both are kept apart for five ranges of the tokens that the lookup expects of its own draft: text that a lookup finds
 /// is easy for a head, and leaves it little to add. Nothing is learned of a head in a pass without it.
 ///
-/// Source: the choice between a lookup and a head by their expected tokens is what SpecDecode-Bench calls an adaptive
-/// combination; its recordings of EAGLE were used to compare rules (docs/performance/draft-head.md).
+/// Source: rules were compared on the recordings of EAGLE in SpecDecode-Bench/simulator; see
+/// docs/performance/draft-head.md.
 ///
 /// Cost: that of both members, and of UnionDrafter. Threads: one at a time; copies are independent.
 template <DraftStrategy Lookup = NgramDrafter<>>
@@ -146,6 +146,18 @@ class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
     if (!ran_ && ++idle_ % 128 == 0)  // rates that keep the head from running become better
       for (detail::HitRate& rate : rates_[class_]) rate.learn(true);
     gains_[class_].learn(std::exchange(ran_, false), gained);
+  }
+
+  // What a lookup with a Memory has.
+  void keep() noexcept requires detail::RememberingStrategy<Lookup> { lookup().keep(); }
+  void keep_running() noexcept requires detail::RememberingStrategy<Lookup> { lookup().keep_running(); }
+  void skip_kept() noexcept requires detail::RememberingStrategy<Lookup> { lookup().skip_kept(); }
+  [[nodiscard]] std::size_t unkept() const noexcept requires detail::RememberingStrategy<Lookup> {
+    return lookup().unkept();
+  }
+  [[nodiscard]] bool shares_memory(
+      const HeadedDrafter& other) const noexcept requires detail::RememberingStrategy<Lookup> {
+    return lookup().shares_memory(other.lookup());
   }
 
   [[nodiscard]] ExternalDrafter& head() noexcept REPRISE_LIFETIMEBOUND { return this->template member<0>(); }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/headed_speculator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/history/memory.hpp"
+
+namespace reprise::testing::headed_speculator_test {
+namespace {
+
+const std::vector<Token> prompt = {1, 2, 3, 4, 5};
+const Limits limits;
+
+HeadedSpeculator begun(HeadCost head = {.draft = to_cost(0.1)}) {
+  HeadedSpeculator session(NgramOptions(), {.curve = CostCurve::linear(0.01)}, head);
+  Capabilities able;
+  able.max_leaves = unlimited;
+  EXPECT_TRUE(session.begin(prompt, able));
+  return session;
+}
+/// Runs a pass in which the target picks the token 9 after the anchor, and other tokens after it.
+void run_pass(HeadedSpeculator& session) {
+  const Pass pass = session.plan().value();
+  std::vector<Token> picks(pass.drafted + 1, Token{77});
+  picks[0] = 9;
+  ASSERT_TRUE(session.resolve(pass.ticket, picks));
+  ASSERT_TRUE(session.commit(pass.ticket));
+}
+
+TEST(HeadedSpeculator, AsksTheHeadWhereTheLookupFindsNothing) {
+  HeadedSpeculator session = begun();
+  const std::size_t tokens = session.propose_lookup(limits);
+  EXPECT_GT(tokens, 1U);
+  EXPECT_EQ(session.propose_lookup(limits, 1), 1U);
+  EXPECT_TRUE(session.add_head(std::vector<Token>{9, 8}, limits));
+  const Pass pass = session.plan().value();
+  EXPECT_EQ(pass.drafted, 2U);
+  EXPECT_EQ(pass.batch[1], 9);
+}
+TEST(HeadedSpeculator, CountsTheTokensThatTheHeadHasNotProcessed) {
+  HeadedSpeculator session = begun();
+  EXPECT_EQ(session.late(), 0U) << "the head has run with the prompt";
+  for (std::size_t i = 0; i < 3; ++i) {
+    session.propose_lookup(limits);
+    run_pass(session);
+  }
+  EXPECT_EQ(session.late(), session.context().size() - prompt.size());
+  session.propose_lookup(limits);
+  EXPECT_TRUE(session.add_head(std::vector<Token>{9}, limits));
+  EXPECT_EQ(session.late(), 0U);
+  run_pass(session);
+  ASSERT_TRUE(session.truncate(2));
+  session.propose_lookup(limits);
+  EXPECT_EQ(session.late(), 0U) << "the head's cache is cut as well";
+}
+TEST(HeadedSpeculator, ChargesAHeadThatDraftsNothing) {
+  HeadedSpeculator session = begun();
+  EXPECT_GT(session.propose_lookup(limits), 0U);
+  EXPECT_TRUE(session.add_head({}, limits));
+  EXPECT_EQ(session.control().loss_budget().debt(), std::int64_t{to_cost(0.1)});
+  run_pass(session);
+  EXPECT_EQ(session.context().back(), 9);
+}
+TEST(HeadedSpeculator, AsksNoHeadThatIsTooDear) {
+  HeadedSpeculator session = begun({.draft = to_cost(2)});
+  EXPECT_EQ(session.propose_lookup(limits), 0U);
+  session = begun({.late = to_cost(1)});
+  EXPECT_GT(session.propose_lookup(limits), 0U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    run_pass(session);
+    session.propose_lookup(limits);
+  }
+  EXPECT_EQ(session.propose_lookup(limits), 0U) << "three tokens are late";
+}
+TEST(HeadedSpeculator, HandsItsTextToAMemory) {
+  Memory memory = Memory::make().value();
+  HeadedSpeculator first(memory.options());
+  EXPECT_TRUE(first.begin(std::vector<Token>{11, 12, 13, 14, 15, 16, 17, 18, 19, 20}));
+  first.keep();
+  HeadedSpeculator second(memory.options());
+  EXPECT_TRUE(second.begin(std::vector<Token>{5, 11, 12, 13, 14}));
+  second.propose_lookup(limits);
+  EXPECT_EQ(second.propose(limits)[0].token, 15);
+}
+TEST(HeadedSpeculator, AsksNothingAfterTheEnd) {
+  HeadedSpeculator session = begun();
+  const Limits two{.max_tokens = 2};
+  EXPECT_GT(session.propose_lookup(two), 0U);
+  run_pass(session);
+  EXPECT_GT(session.propose_lookup(two), 0U);
+  run_pass(session);
+  EXPECT_EQ(session.propose_lookup(two), 0U);
+  EXPECT_TRUE(session.finished());
+}
+
+}  // namespace
+}  // namespace reprise::testing::headed_speculator_test
