@@ -52,7 +52,7 @@ void batch_follower(benchmark::State& state) {
 }
 BENCHMARK(batch_follower)
     ->ArgNames({"slots", "tokens", "threads", "after"})
-    ->ArgsProduct({{64}, {8'000}, {1, 2}, {0, 1}})
+    ->ArgsProduct({{1, 8, 64, 256}, {8'000}, {1, 2}, {0, 1}})
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 

@@ -86,8 +86,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=200, help="calls for each line, at least 6 (default: 200)")
     arguments = parser.parse_args()
     print(f"{'rows':>4} {'tokens':>6} {'Proposer':>9} {'BatchDrafter':>13} {'with after':>11}")
-    for rows in (1, 8, 64):
-        for length in (2000, 8000, 60000):
+    for rows in (1, 8, 64, 256):
+        for length in (2000, 8000, 60000) if rows < 256 else (8000,):
             proposer, full, after = measure(rows, length, arguments.calls)
             print(f"{rows:4} {length:6} {proposer:9.1f} {full:13.1f} {after:11.1f}", flush=True)
 
