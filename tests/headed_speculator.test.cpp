@@ -34,29 +34,43 @@ void run_pass(HeadedSpeculator& session) {
 
 TEST(HeadedSpeculator, AsksTheHeadWhereTheLookupFindsNothing) {
   HeadedSpeculator session = begun();
-  const std::size_t tokens = session.propose_lookup(limits);
-  EXPECT_GT(tokens, 1U);
   EXPECT_EQ(session.propose_lookup(limits, 1), 1U);
+  EXPECT_GT(session.propose_lookup(limits), 1U);
   EXPECT_TRUE(session.add_head(std::vector<Token>{9, 8}, limits));
   const Pass pass = session.plan().value();
   EXPECT_EQ(pass.drafted, 2U);
   EXPECT_EQ(pass.batch[1], 9);
 }
-TEST(HeadedSpeculator, CountsTheTokensThatTheHeadHasNotProcessed) {
+TEST(HeadedSpeculator, TakesNoMoreTokensThanItHasAskedFor) {
+  HeadedSpeculator session = begun({.draft = to_cost(0.1), .token = to_cost(0.01)});
+  const std::size_t tokens = session.propose_lookup(limits, 3);
+  ASSERT_GT(tokens, 0U);
+  EXPECT_TRUE(session.add_head(std::vector<Token>(80, Token{9}), limits));
+  EXPECT_LE(session.plan().value().drafted, tokens);
+  EXPECT_TRUE(session.add_head(std::vector<Token>(80, Token{9}), limits)) << "nothing was asked for";
+}
+TEST(HeadedSpeculator, AsksForNoHeadIfNothingFits) {
   HeadedSpeculator session = begun();
-  EXPECT_EQ(session.late(), 0U) << "the head has run with the prompt";
-  for (std::size_t i = 0; i < 3; ++i) {
-    session.propose_lookup(limits);
-    run_pass(session);
-  }
-  EXPECT_EQ(session.late(), session.context().size() - prompt.size());
+  Limits none;
+  none.draft.max_nodes = 0;
+  EXPECT_EQ(session.propose_lookup(none), 0U);
+  const Limits last{.max_tokens = 1};
+  EXPECT_EQ(session.propose_lookup(last), 0U) << "the pass itself gives the last token";
+  const Limits three{.max_tokens = 3};
+  EXPECT_LE(session.propose_lookup(three), 2U);
+  HeadedSpeculator idle;
+  EXPECT_EQ(idle.propose_lookup(limits), 0U) << "not begun";
+  EXPECT_EQ(session.control().loss_budget().reserved(), 0);
+}
+TEST(HeadedSpeculator, ForksWithWhatItHasLearned) {
+  HeadedSpeculator session = begun();
   session.propose_lookup(limits);
-  EXPECT_TRUE(session.add_head(std::vector<Token>{9}, limits));
-  EXPECT_EQ(session.late(), 0U);
   run_pass(session);
-  ASSERT_TRUE(session.truncate(2));
-  session.propose_lookup(limits);
-  EXPECT_EQ(session.late(), 0U) << "the head's cache is cut as well";
+  HeadedSpeculator second = session.fork().value();
+  EXPECT_GT(second.propose_lookup(limits), 0U);
+  EXPECT_TRUE(second.add_head(std::vector<Token>{9, 8}, limits));
+  run_pass(second);
+  EXPECT_EQ(second.context().size(), session.context().size() + 2);
 }
 TEST(HeadedSpeculator, ChargesAHeadThatDraftsNothing) {
   HeadedSpeculator session = begun();
@@ -69,13 +83,6 @@ TEST(HeadedSpeculator, ChargesAHeadThatDraftsNothing) {
 TEST(HeadedSpeculator, AsksNoHeadThatIsTooDear) {
   HeadedSpeculator session = begun({.draft = to_cost(2)});
   EXPECT_EQ(session.propose_lookup(limits), 0U);
-  session = begun({.late = to_cost(1)});
-  EXPECT_GT(session.propose_lookup(limits), 0U);
-  for (std::size_t i = 0; i < 3; ++i) {
-    run_pass(session);
-    session.propose_lookup(limits);
-  }
-  EXPECT_EQ(session.propose_lookup(limits), 0U) << "three tokens are late";
 }
 TEST(HeadedSpeculator, HandsItsTextToAMemory) {
   Memory memory = Memory::make().value();
@@ -90,9 +97,9 @@ TEST(HeadedSpeculator, HandsItsTextToAMemory) {
 TEST(HeadedSpeculator, AsksNothingAfterTheEnd) {
   HeadedSpeculator session = begun();
   const Limits two{.max_tokens = 2};
-  EXPECT_GT(session.propose_lookup(two), 0U);
+  EXPECT_EQ(session.propose_lookup(two), 1U) << "the pass gives one more";
   run_pass(session);
-  EXPECT_GT(session.propose_lookup(two), 0U);
+  EXPECT_EQ(session.propose_lookup(two), 0U);
   run_pass(session);
   EXPECT_EQ(session.propose_lookup(two), 0U);
   EXPECT_TRUE(session.finished());

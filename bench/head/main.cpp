@@ -235,7 +235,7 @@ class Replay {
     HeadForecast forecast = session_.strategy().forecast();
     if (mode_ != Mode::both) forecast.gain = std::int64_t{1} << 40;  // it runs wherever the budget allows it
     const PassShape plain{1, session_.pending().size(), session_.context().size()};
-    const std::size_t tokens = session_.control().head_tokens(forecast, plain, 0, options_.head_tokens);
+    const std::size_t tokens = session_.control().ask_head(forecast, plain, options_.head_tokens);
     if (mode_ == Mode::both) return tokens;
     if (mode_ == Mode::head) return std::max<std::size_t>(tokens, 1);
     if (tokens == 0) return 0;
@@ -267,7 +267,7 @@ class Replay {
     tokens_.assign(size, wrong);
     std::copy_n(coming.begin(), std::min(size, right), tokens_.begin());
     check(session_.strategy().set(tokens_));
-    session_.control().head_ran(size, 0, time_of(costs_.draft(size)));
+    session_.control().head_ran(size, time_of(costs_.draft(size)));
   }
 
   const Options& options_;

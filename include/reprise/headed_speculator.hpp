@@ -38,38 +38,50 @@ class HeadedSpeculator : public Session<HeadedDrafter<>, HeadControl> {
   explicit HeadedSpeculator(const NgramOptions& drafter, CostOptions cost = {}, std::optional<HeadCost> head = {})
       : Base(HeadedDrafter<>(NgramDrafter<>(drafter)), HeadControl(std::move(cost), head)) {}
 
-  /// Starts a round with the draft of the lookup. Returns how many tokens the head should draft, at most `most`; 0: it
-  /// should not run in this pass.
+  /// Starts a round with the draft of the lookup. Returns how many tokens the head should draft, at most `most` and at
+  /// most what fits into the pass; 0: it should not run. `limits` must live until the round ends.
   std::size_t propose_lookup(const Limits& limits, std::size_t most = HeadForecast::most_tokens) {
+    asked_ = 0;
     strategy().head().clear();
     static_cast<void>(propose(limits));
-    if (finished()) return 0;
-    processed_ = std::min(processed_, context().size());
-    return control().head_tokens(strategy().forecast(), {1, pending().size(), context().size()}, late(), most);
+    if (context().empty() || finished()) return 0;
+    const auto planned = plan();  // says how many rows fit
+    if (!planned) return 0;
+    lookup_ = planned->ticket;
+    const std::size_t room = std::min({most, control().room(), limits.draft.max_nodes});
+    const PassShape plain{1, pending().size(), context().size()};
+    return asked_ = control().ask_head(strategy().forecast(), plain, room);
   }
   std::size_t propose_lookup(const Limits&&, std::size_t = 0) = delete;  // limits must live until the round ends
-  /// Adds the head's draft to that of the lookup. `limits`: those of propose_lookup(). `time`: how long the head took.
-  /// Without tokens, only its time counts. Errors: out_of_memory; the round then has the draft of the lookup.
+  /// Adds the head's draft to that of the lookup; tokens beyond those that propose_lookup() has asked for are left out.
+  /// `limits`: those of propose_lookup(). `time`: how long the head took, for learned costs. Without tokens, only its
+  /// time counts. Has no effect if no head was asked for. Errors: out_of_memory; the round then has the draft of the
+  /// lookup.
   Result<void> add_head(TokenSpan tokens, const Limits& limits, std::optional<Duration> time = {}) {
-    control().head_ran(tokens.size(), late(), time);
-    processed_ = context().size();
-    if (tokens.empty()) return {};
-    auto set = strategy().set(tokens);
+    const std::size_t asked = std::exchange(asked_, 0);
+    if (asked == 0) return {};
+    const TokenSpan taken = tokens.first(std::min(tokens.size(), asked));
+    control().head_ran(std::max<std::size_t>(taken.size(), 1), time);
+    if (taken.empty()) return {};
+    if (auto cancelled = cancel(lookup_); !cancelled) return cancelled;
+    auto set = strategy().set(taken);
     static_cast<void>(propose(limits));
     return set;
   }
   Result<void> add_head(TokenSpan, const Limits&&, std::optional<Duration> = {}) = delete;
-  /// Returns the committed tokens that the head has not processed, because it did not run.
-  [[nodiscard]] std::size_t late() const noexcept { return context().size() - processed_; }
 
-  Result<void> begin(TokenSpan context, Capabilities capabilities = {}, std::optional<std::size_t> cached = {}) {
-    auto begun = Base::begin(context, capabilities, cached);
-    if (begun) processed_ = context.size();  // a head runs with the prompt
-    return begun;
+  /// Returns a second session that continues from the committed state of this one. Errors: as Session::fork().
+  [[nodiscard]] Result<HeadedSpeculator> fork() const {
+    auto forked = Base::fork();
+    if (!forked) return forked.error();
+    return HeadedSpeculator(std::move(*forked));
   }
 
  private:
-  std::size_t processed_ = 0;  // tokens that the head has processed
+  explicit HeadedSpeculator(Base&& session) noexcept : Base(std::move(session)) {}
+
+  Ticket lookup_;          // of the pass with the draft of the lookup alone
+  std::size_t asked_ = 0;  // tokens of the head
 };
 
 }}  // namespace reprise

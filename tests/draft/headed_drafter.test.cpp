@@ -126,6 +126,34 @@ TEST(HeadedDrafter, NoticesAHeadThatTurnsBadWithinTenPasses) {
   strategy.begin({});
   EXPECT_GT(round(strategy, {1}).gain, good / 2) << "another text";
 }
+TEST(HeadedDrafter, LearnsNothingFromARoundWithoutADraft) {
+  Headed strategy = with_lookup({node(1, -1, 90)});
+  const std::int64_t before = round(strategy, {1}).gain;
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_TRUE(strategy.set(Tokens{9}));
+    static_cast<void>(drafted_by(strategy));  // cancelled
+    strategy.observe(Tokens{1}, 1, Origin::output);
+    round(strategy, {1});
+    EXPECT_TRUE(strategy.set(Tokens{9}));
+    static_cast<void>(drafted_by(strategy));
+    strategy.begin({});
+    strategy.feedback({}, {.draft = {}, .sent = {}, .accepted = {}, .pick = 1, .top_k = {}});
+  }
+  EXPECT_NEAR(static_cast<double>(round(strategy, {1}).gain), static_cast<double>(before), 65536 / 10);
+}
+TEST(HeadedDrafter, LearnsRatesOfATreeUpToItsFirstBranch) {
+  Headed strategy = with_lookup({});
+  const std::vector<NodeIndex> parents = {-1, -1, 1};
+  const std::vector<float> likely = {0.5F, 0.5F, 0.5F};
+  static_cast<void>(drafted_by(strategy));
+  const Probability before = strategy.forecast().rates[2];
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(strategy.set({.tokens = Tokens{7, 8, 9}, .parents = parents, .probabilities = likely}));
+    const Nodes nodes = drafted_by(strategy);
+    strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .top_k = {}});
+  }
+  EXPECT_EQ(strategy.forecast().rates[2], before);
+}
 TEST(HeadedDrafter, LearnsNothingFromARoundWithoutFeedback) {
   Headed strategy = with_lookup({node(1, -1, 90)});
   const HeadForecast before = round(strategy, {1});

@@ -240,6 +240,12 @@ class LossAccount {
     planned_ = 0;
     writable().add(loss, before - held_);
   }
+  /// Adds a loss outside of a pass to the debt. Returns false and adds nothing if the budget does not cover it.
+  [[nodiscard]] bool spend(std::int64_t loss) noexcept {
+    if (!writable().reserve(loss)) return false;
+    writable().release(loss, loss);
+    return true;
+  }
   /// Returns the debt that there would be without correct().
   [[nodiscard]] std::int64_t uncorrected() const noexcept { return budget().debt() + corrected_; }
   /// Returns how much of `loss` correct() takes back.

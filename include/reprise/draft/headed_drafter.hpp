@@ -85,7 +85,8 @@ namespace reprise { inline namespace v0 {
 ///   session.strategy().set(tokens of the head);
 ///   session.propose(limits);                          // both drafts
 ///
-/// HeadedSpeculator does this. The drafter learns two things, over all sequences:
+/// HeadedSpeculator does this. The drafter learns two things. They are kept over all sequences, because they are
+/// properties of the engine's head, like the costs that a control learns:
 ///
 ///  * the acceptance of the head's tokens by their depth,
 ///  * the tokens that the head adds to what the lookup's draft has right.
@@ -125,6 +126,7 @@ class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
 
   void begin(TokenSpan context) {
     trend_ = {};
+    ran_ = false;
     Base::begin(context);
   }
   void propose(TokenSpan context, Draft& draft) {
@@ -136,16 +138,19 @@ class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
     this->write(draft);
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
+    const bool drafted = this->drafted_;  // a round without propose() tells nothing
+    const bool ran = std::exchange(ran_, false) && drafted;
     std::size_t found = 0;
     Base::feedback_each(context, outcome, [&](std::size_t member, const Outcome& own) {
       if (member == 1) found = own.accepted.size();
-      if (member == 0) learn_rates(own);
+      if (member == 0 && ran) learn_rates(own);
     });
+    if (!drafted) return;
     const std::size_t gained = outcome.accepted.size() - std::min(found, outcome.accepted.size());
-    trend_.learn(ran_, gained, gains_[class_].mean());
-    if (!ran_ && ++idle_ % 128 == 0)  // rates that keep the head from running become better
+    trend_.learn(ran, gained, gains_[class_].mean());
+    gains_[class_].learn(ran, gained);
+    if (!ran && ++idle_[class_] % 128 == 0)  // rates that keep the head from running become better
       for (detail::HitRate& rate : rates_[class_]) rate.learn(true);
-    gains_[class_].learn(std::exchange(ran_, false), gained);
   }
 
   // What a lookup with a Memory has.
@@ -181,20 +186,21 @@ class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
     return Probability::from_raw(static_cast<std::uint32_t>(
         detail::UnitScale::multiply(std::int64_t{learned.raw()}, std::min(trend_.factor(), detail::UnitScale::one))));
   }
-  /// Learns from the tokens of a chain that the target has tested.
+  /// Learns from the tokens that the target has tested, up to the first branch.
   void learn_rates(const Outcome& own) noexcept {
+    std::size_t chain = 0;
+    while (chain < own.draft.size() && own.draft[chain].parent == static_cast<NodeIndex>(chain) - 1) ++chain;
     for_each_tested(own, [&](std::size_t i, bool hit) {
-      const auto before = static_cast<NodeIndex>(i) - 1;
-      if (own.draft[i].parent == before) rates_[class_][std::min(i, depths - 1)].learn(hit);
+      if (i < chain) rates_[class_][std::min(i, depths - 1)].learn(hit);
     });
   }
 
   std::array<Rates, classes> rates_;
   std::array<detail::HeadGain, classes> gains_;
   detail::HeadTrend trend_;
-  std::uint32_t idle_ = 0;  // passes in which the head did not run
-  std::size_t class_ = 0;   // of the last draft
-  bool ran_ = false;        // the last draft has nodes of the head
+  std::array<std::uint32_t, classes> idle_{};  // passes in which the head did not run
+  std::size_t class_ = 0;                      // of the last draft
+  bool ran_ = false;                           // the last draft has nodes of the head
 };
 static_assert(DraftStrategy<HeadedDrafter<>>);
 

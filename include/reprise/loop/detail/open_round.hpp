@@ -145,7 +145,9 @@ class OpenRound {
     // These rules hold for any draft. Pad rows extend a chain; in a tree they follow the anchor.
     std::size_t rows_of_any = std::min({max_nodes, can.max_rollback, settled, rows_left, context_left});
     if (chain() || deepest == 0) rows_of_any = std::min(rows_of_any, deepest);
-    return pass_limits(sequence, rows_of_any, asked_);
+    PassLimits room = pass_limits(sequence, rows_of_any, asked_);
+    room.depth = deepest;
+    return room;
   }
   /// Returns the nodes that fit() selected. Valid until plan().
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return {sent_.data(), selected_.nodes}; }
