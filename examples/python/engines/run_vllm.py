@@ -142,29 +142,24 @@ def work() -> None:
     from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
     passes: list[tuple[int, float]] = []
+    proposers: dict[str, Any] = {}
     run = GPUModelRunner.execute_model
 
     def counted(self: Any, scheduled: Any, *more: Any, **named: Any) -> Any:
         if scheduled.total_num_scheduled_tokens:
             drafts = scheduled.scheduled_spec_decode_tokens.values()
             passes.append((sum(len(draft) for draft in drafts), time.process_time()))
+        if way == "reprise" and not proposers:
+            proposers.update(runner=self, reprise=self.drafter)
         return run(self, scheduled, *more, **named)
 
     GPUModelRunner.execute_model = counted
     repair_sampling()
-    proposers: dict[str, Any] = {}
     if way == "reprise":
         from reprise_decoding.vllm import Proposer
 
         if clock == "processor":
             Proposer.options = {"clock": time.process_time_ns}
-        load = GPUModelRunner.load_model
-
-        def loaded(self: Any, *more: Any, **named: Any) -> None:
-            load(self, *more, **named)
-            proposers["runner"], proposers["reprise"] = self, self.drafter
-
-        GPUModelRunner.load_model = loaded
 
     def renew(self: Any) -> Any:
         return Proposer(self.vllm_config)  # it finds the runner by the name `self`
@@ -176,7 +171,7 @@ def work() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         if proposers:
-            if "renew" in request:
+            if "renew" in request:  # the runner is known: a day begins without it
                 proposers.update(fresh=renew(proposers["runner"]), prompt=renew(proposers["runner"]))
             proposers["runner"].drafter = proposers[request.get("drafter", way)]
         options: dict[str, Any] = {"temperature": request.get("temperature", 0.0), "seed": request.get("seed")}
