@@ -17,8 +17,8 @@
 #include "common/options.hpp"
 #include "common/text.hpp"
 #include "recording.hpp"
-#include "reprise/control/head_control.hpp"
-#include "reprise/draft/headed_drafter.hpp"
+#include "reprise/control/detail/head_control.hpp"
+#include "reprise/draft/detail/headed_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/loop/session.hpp"
 
@@ -26,6 +26,9 @@ namespace {
 
 using namespace reprise;
 using namespace reprise::head;
+using reprise::detail::HeadControl;
+using reprise::detail::HeadedDrafter;
+using reprise::detail::HeadForecast;
 using tools::InputError;
 
 struct Options {
@@ -61,8 +64,8 @@ tools::OptionTable table_of(Options& options) {
   table.rows = {
       {.help = R"(usage: reprise-bench-head [options] FILE ...
 
-Decides in each pass whether a draft head runs beside NgramDrafter (HeadedDrafter and
-HeadControl), and prints tokens per plain pass. The files are those of
+Decides in each pass whether a draft head runs beside NgramDrafter, as HeadedSpeculator
+does, and prints tokens per plain pass. The files are those of
 https://github.com/SpecDecode-Bench/simulator, data/llama3.1-8B/combined_*.jsonl.
 
   lookup   NgramDrafter with CostControl; the head never runs

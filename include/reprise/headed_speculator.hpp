@@ -6,11 +6,14 @@
 #include <optional>
 #include <utility>
 
-#include "reprise/control/head_control.hpp"
+#include "reprise/control/cost_control.hpp"
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/control/detail/head_control.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/draft/headed_drafter.hpp"
+#include "reprise/draft/detail/headed_drafter.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/loop/session.hpp"
 
 namespace reprise { inline namespace v0 {
@@ -30,17 +33,17 @@ namespace reprise { inline namespace v0 {
 ///   }
 ///
 /// Costs of passes and of the head are told, or learned from their times. Threads: as for Session.
-class HeadedSpeculator : public Session<HeadedDrafter<>, HeadControl> {
+class HeadedSpeculator : public Session<detail::HeadedDrafter<>, detail::HeadControl> {
  public:
-  using Base = Session<HeadedDrafter<>, HeadControl>;
+  using Base = Session<detail::HeadedDrafter<>, detail::HeadControl>;
 
   HeadedSpeculator() : HeadedSpeculator(NgramOptions()) {}
   explicit HeadedSpeculator(const NgramOptions& drafter, CostOptions cost = {}, std::optional<HeadCost> head = {})
-      : Base(HeadedDrafter<>(NgramDrafter<>(drafter)), HeadControl(std::move(cost), head)) {}
+      : Base(detail::HeadedDrafter<>(NgramDrafter<>(drafter)), detail::HeadControl(std::move(cost), head)) {}
 
   /// Starts a round with the draft of the lookup. Returns how many tokens the head should draft, at most `most` and at
   /// most what fits into the pass; 0: it should not run. `limits` must live until the round ends.
-  std::size_t propose_lookup(const Limits& limits, std::size_t most = HeadForecast::most_tokens) {
+  std::size_t propose_lookup(const Limits& limits, std::size_t most = 32) {
     asked_ = 0;
     strategy().head().clear();
     static_cast<void>(propose(limits));

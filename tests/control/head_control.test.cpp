@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/control/head_control.hpp"
+#include "reprise/control/detail/head_control.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,9 @@
 
 namespace reprise::testing::head_control_test {
 namespace {
+
+using reprise::detail::HeadControl;
+using reprise::detail::HeadForecast;
 
 using std::chrono::microseconds;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/headed_drafter.hpp"
+#include "reprise/draft/detail/headed_drafter.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +15,9 @@
 
 namespace reprise::testing::headed_drafter_test {
 namespace {
+
+using reprise::detail::HeadedDrafter;
+using reprise::detail::HeadForecast;
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;

@@ -349,4 +349,10 @@ class CostPrior {
 };
 static_assert(std::is_trivially_copyable_v<CostPrior> && sizeof(CostPrior) <= 300);
 
+/// The cost of a draft of a draft head or draft model, in plain passes (to_cost()); see HeadedSpeculator.
+struct HeadCost {
+  Cost draft = 0;  ///< of any draft
+  Cost token = 0;  ///< of each token that it drafts
+};
+
 }}  // namespace reprise

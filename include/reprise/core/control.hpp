@@ -22,8 +22,8 @@ struct PassLimits {
   bool padded = false;                       ///< true: the pad token may fill rows up to an allowed width
   /// True if the rejection of any drafted token makes the next pass run the accepted tokens again (Rollback::snapshot).
   bool replayed = false;
-  std::size_t depth = unlimited;          ///< upper bound on the depth of drafted nodes, from 1
   std::size_t asked = usual_draft_nodes;  ///< the round's upper bound on drafted nodes: that of budget(asked)
+  std::size_t depth = unlimited;          ///< upper bound on the depth of drafted nodes, from 1
 };
 
 /// How much of a draft to send: the first `nodes` sendable nodes, then `padding` rows of the pad token.

@@ -10,7 +10,7 @@
 
 #include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
-#include "reprise/core/head_forecast.hpp"
+#include "reprise/core/detail/head_forecast.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/external_drafter.hpp"
@@ -73,10 +73,6 @@ struct HeadMember : ExternalDrafter {
   static constexpr bool calibrated = true;
 };
 
-}}}  // namespace reprise::detail
-
-namespace reprise { inline namespace v0 {
-
 /// Drafts from a lookup, and from a draft head or draft model of the engine in the passes in which it runs. Both drafts
 /// become one tree, or the most probable chain of both (UnionDrafter).
 ///
@@ -99,17 +95,17 @@ namespace reprise { inline namespace v0 {
 ///
 /// Cost: that of both members, and of UnionDrafter. Threads: one at a time; copies are independent.
 template <DraftStrategy Lookup = NgramDrafter<>>
-class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
-  using Base = detail::SubDrafts<detail::HeadMember, Lookup>;
+class HeadedDrafter : public SubDrafts<HeadMember, Lookup> {
+  using Base = SubDrafts<HeadMember, Lookup>;
 
  public:
-  explicit HeadedDrafter(Lookup lookup = Lookup()) : Base(detail::HeadMember(), std::move(lookup)) {
-    for (Rates& rates : rates_) rates.fill(detail::HitRate(Probability::ratio(3, 4)));
+  explicit HeadedDrafter(Lookup lookup = Lookup()) : Base(HeadMember(), std::move(lookup)) {
+    for (Rates& rates : rates_) rates.fill(HitRate(Probability::ratio(3, 4)));
   }
 
   /// Returns what is expected of the head in this pass. Call it after propose() without a draft of the head.
   [[nodiscard]] HeadForecast forecast() const noexcept {
-    HeadForecast forecast{.gain = detail::UnitScale::multiply(gains_[class_].mean(), trend_.factor())};
+    HeadForecast forecast{.gain = UnitScale::multiply(gains_[class_].mean(), trend_.factor())};
     for (std::size_t depth = 0; depth < forecast.rates.size(); ++depth) forecast.rates[depth] = rate(depth);
     return forecast;
   }
@@ -150,18 +146,15 @@ class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
     trend_.learn(ran, gained, gains_[class_].mean());
     gains_[class_].learn(ran, gained);
     if (!ran && ++idle_[class_] % 128 == 0)  // rates that keep the head from running become better
-      for (detail::HitRate& rate : rates_[class_]) rate.learn(true);
+      for (HitRate& rate : rates_[class_]) rate.learn(true);
   }
 
   // What a lookup with a Memory has.
-  void keep() noexcept requires detail::RememberingStrategy<Lookup> { lookup().keep(); }
-  void keep_running() noexcept requires detail::RememberingStrategy<Lookup> { lookup().keep_running(); }
-  void skip_kept() noexcept requires detail::RememberingStrategy<Lookup> { lookup().skip_kept(); }
-  [[nodiscard]] std::size_t unkept() const noexcept requires detail::RememberingStrategy<Lookup> {
-    return lookup().unkept();
-  }
-  [[nodiscard]] bool shares_memory(
-      const HeadedDrafter& other) const noexcept requires detail::RememberingStrategy<Lookup> {
+  void keep() noexcept requires RememberingStrategy<Lookup> { lookup().keep(); }
+  void keep_running() noexcept requires RememberingStrategy<Lookup> { lookup().keep_running(); }
+  void skip_kept() noexcept requires RememberingStrategy<Lookup> { lookup().skip_kept(); }
+  [[nodiscard]] std::size_t unkept() const noexcept requires RememberingStrategy<Lookup> { return lookup().unkept(); }
+  [[nodiscard]] bool shares_memory(const HeadedDrafter& other) const noexcept requires RememberingStrategy<Lookup> {
     return lookup().shares_memory(other.lookup());
   }
 
@@ -172,7 +165,7 @@ class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
  private:
   static constexpr std::size_t classes = 5;
   static constexpr std::size_t depths = 16;
-  using Rates = std::array<detail::HitRate, depths>;
+  using Rates = std::array<HitRate, depths>;
 
   /// Returns the range of an expected number of accepted tokens, in ProbabilityScale.
   static std::size_t class_of(std::uint64_t expected) noexcept {
@@ -184,7 +177,7 @@ class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
     const Probability learned = rates_[class_][std::min(depth, depths - 1)].probability();
     if (depth > 0) return learned;
     return Probability::from_raw(static_cast<std::uint32_t>(
-        detail::UnitScale::multiply(std::int64_t{learned.raw()}, std::min(trend_.factor(), detail::UnitScale::one))));
+        UnitScale::multiply(std::int64_t{learned.raw()}, std::min(trend_.factor(), UnitScale::one))));
   }
   /// Learns from the tokens that the target has tested, up to the first branch.
   void learn_rates(const Outcome& own) noexcept {
@@ -196,12 +189,12 @@ class HeadedDrafter : public detail::SubDrafts<detail::HeadMember, Lookup> {
   }
 
   std::array<Rates, classes> rates_;
-  std::array<detail::HeadGain, classes> gains_;
-  detail::HeadTrend trend_;
+  std::array<HeadGain, classes> gains_;
+  HeadTrend trend_;
   std::array<std::uint32_t, classes> idle_{};  // passes in which the head did not run
   std::size_t class_ = 0;                      // of the last draft
   bool ran_ = false;                           // the last draft has nodes of the head
 };
 static_assert(DraftStrategy<HeadedDrafter<>>);
 
-}}  // namespace reprise
+}}}  // namespace reprise::detail

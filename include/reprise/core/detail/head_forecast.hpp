@@ -7,7 +7,7 @@
 
 #include "reprise/core/token.hpp"
 
-namespace reprise { inline namespace v0 {
+namespace reprise { inline namespace v0 { namespace detail {
 
 /// What a draft head or a draft model is expected to do in the next pass, beside the draft of a lookup: said by
 /// HeadedDrafter, and weighed by HeadControl.
@@ -19,4 +19,4 @@ struct HeadForecast {
   std::array<Probability, most_tokens> rates{};
 };
 
-}}  // namespace reprise
+}}}  // namespace reprise::detail

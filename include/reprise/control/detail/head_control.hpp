@@ -11,19 +11,10 @@
 #include <utility>
 
 #include "reprise/control/cost_control.hpp"
+#include "reprise/control/cost_curve.hpp"
 #include "reprise/control/detail/timed_passes.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
-#include "reprise/core/head_forecast.hpp"
-
-namespace reprise { inline namespace v0 {
-
-/// The cost of a draft of a head, in plain passes (to_cost()).
-struct HeadCost {
-  Cost draft = 0;  ///< of any draft
-  Cost token = 0;  ///< of each token that it drafts
-};
-
-}}  // namespace reprise
+#include "reprise/core/detail/head_forecast.hpp"
 
 namespace reprise { inline namespace v0 { namespace detail {
 
@@ -82,10 +73,6 @@ struct Granted {
   std::int64_t cost = 0;
 };
 
-}}}  // namespace reprise::detail
-
-namespace reprise { inline namespace v0 {
-
 /// Decides in each pass whether a draft head or draft model runs beside the lookup, and how far, and sends the part of
 /// both drafts that is worth its cost: a CostControl that knows the head's cost too.
 ///
@@ -127,7 +114,7 @@ class HeadControl : public CostControl {
     if (tokens == 0) return 0;
     const std::int64_t cost = head_cost(tokens);
     if (cost + rows_cost(plain, tokens) > loss_budget().allowance()) return 0;
-    if (forecast.gain <= detail::UnitScale::multiply(price(), cost)) return 0;
+    if (forecast.gain <= UnitScale::multiply(price(), cost)) return 0;
     if (!spend(static_cast<Cost>(cost))) return 0;
     granted_.cost = cost;
     return tokens;
@@ -166,14 +153,14 @@ class HeadControl : public CostControl {
 
   static std::int64_t in_plain_passes(std::int64_t time, std::int64_t plain) noexcept {
     constexpr std::int64_t most = std::int64_t{1} << 46;
-    return std::min(detail::UnitScale::divide(std::min(time, most), plain), most_cost);
+    return std::min(UnitScale::divide(std::min(time, most), plain), most_cost);
   }
   /// Takes back the charge for a head that has not run.
   void give_back() noexcept {
     if (granted_.cost != 0) correct(std::exchange(granted_.cost, 0));
   }
   /// Returns the value of a plain pass, in tokens.
-  [[nodiscard]] std::int64_t price() const noexcept { return std::min(throughput(), detail::most_rate); }
+  [[nodiscard]] std::int64_t price() const noexcept { return std::min(throughput(), most_rate); }
   /// Returns the cost of `tokens` more rows.
   [[nodiscard]] std::int64_t rows_cost(const PassShape& plain, std::size_t tokens) const noexcept {
     return std::int64_t{cost({plain.sequences, plain.rows + tokens, plain.context})} - cost(plain);
@@ -182,26 +169,26 @@ class HeadControl : public CostControl {
   [[nodiscard]] std::size_t best_length(const HeadForecast& forecast, const PassShape& plain,
                                         std::size_t most) const noexcept {
     const std::int64_t first = head_cost(1);
-    std::int64_t path = detail::UnitScale::one;
+    std::int64_t path = UnitScale::one;
     std::int64_t sum = 0;
     std::size_t best = 0;
     std::int64_t value = 0;
     for (std::size_t tokens = 1; tokens <= most; ++tokens) {
-      path = detail::ProbabilityScale::multiply(path, std::int64_t{forecast.rates[tokens - 1].raw()});
+      path = ProbabilityScale::multiply(path, std::int64_t{forecast.rates[tokens - 1].raw()});
       sum += path;
       const std::int64_t more = rows_cost(plain, tokens) + std::max<std::int64_t>(head_cost(tokens) - first, 0);
-      const std::int64_t worth = sum - detail::UnitScale::multiply(price(), more);
+      const std::int64_t worth = sum - UnitScale::multiply(price(), more);
       if (worth > value) value = worth, best = tokens;
     }
     return best;
   }
 
   std::optional<HeadCost> told_;
-  detail::HeadTimes times_;
-  detail::Granted granted_;
+  HeadTimes times_;
+  Granted granted_;
   std::size_t room_ = 0;
   bool ran_ = false;  // since the last pass
 };
 static_assert(DraftControl<HeadControl>);
 
-}}  // namespace reprise
+}}}  // namespace reprise::detail
