@@ -46,7 +46,7 @@ class HeadTimes {
   static constexpr std::size_t ranges = 6;
   static constexpr std::int64_t most_time = std::int64_t{1} << 39;  // nine minutes
   static std::size_t range_of(std::size_t tokens) noexcept {
-    return std::min<std::size_t>(std::bit_width(std::max<std::size_t>(tokens, 1) - 1), ranges - 1);
+    return std::min(static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(tokens, 1) - 1)), ranges - 1);
   }
   [[nodiscard]] std::int64_t faded(std::int64_t time) const noexcept { return time >> std::min(idle_ / 2048, 40U); }
 
