@@ -9,6 +9,7 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/detail/head_control.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
@@ -43,7 +44,7 @@ class HeadedSpeculator : public Session<detail::HeadedDrafter<>, detail::HeadCon
 
   /// Starts a round with the draft of the lookup. Returns how many tokens the head should draft, at most `most` and at
   /// most what fits into the pass; 0: it should not run. `limits` must live until the round ends.
-  std::size_t propose_lookup(const Limits& limits, std::size_t most = 32) {
+  std::size_t propose_lookup(const Limits& limits, std::size_t most = usual_draft_nodes) {
     asked_ = 0;
     strategy().head().clear();
     static_cast<void>(propose(limits));

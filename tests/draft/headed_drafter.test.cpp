@@ -70,10 +70,11 @@ TEST(HeadedDrafter, TakesDraftsWithProbabilitiesOfTheirOwn) {
   Headed strategy = with_lookup({});
   const std::vector<NodeIndex> parents = {-1, -1};
   const std::vector<float> likely = {0.25F, 0.5F};
-  EXPECT_TRUE(strategy.set({.tokens = Tokens{7, 8}, .parents = parents, .probabilities = likely}));
+  EXPECT_TRUE(strategy.head().set({.tokens = Tokens{7, 8}, .parents = parents, .probabilities = likely}));
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(8, 7));
   const std::vector<float> wrong = {0.25F};
-  EXPECT_THAT(strategy.set({.tokens = Tokens{7, 8}, .probabilities = wrong}), fails(ErrorCode::invalid_argument));
+  EXPECT_THAT(strategy.head().set({.tokens = Tokens{7, 8}, .probabilities = wrong}),
+              fails(ErrorCode::invalid_argument));
   EXPECT_THAT(tokens_of(drafted_by(strategy)), IsEmpty());
 }
 TEST(HeadedDrafter, KeepsAtMostTheTokensOfAForecast) {
@@ -151,7 +152,7 @@ TEST(HeadedDrafter, LearnsRatesOfATreeUpToItsFirstBranch) {
   static_cast<void>(drafted_by(strategy));
   const Probability before = strategy.forecast().rates[2];
   for (int i = 0; i < 20; ++i) {
-    EXPECT_TRUE(strategy.set({.tokens = Tokens{7, 8, 9}, .parents = parents, .probabilities = likely}));
+    EXPECT_TRUE(strategy.head().set({.tokens = Tokens{7, 8, 9}, .parents = parents, .probabilities = likely}));
     const Nodes nodes = drafted_by(strategy);
     strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .top_k = {}});
   }

@@ -115,10 +115,8 @@ class HeadedDrafter : public SubDrafts<HeadMember, Lookup> {
     const TokenSpan taken = tokens.first(std::min(tokens.size(), probabilities.size()));
     for (std::size_t depth = 0; depth < taken.size(); ++depth)
       probabilities[depth] = static_cast<float>(rate(depth).to_double());
-    return set({.tokens = taken, .probabilities = std::span(probabilities).first(taken.size())});
+    return head().set({.tokens = taken, .probabilities = std::span(probabilities).first(taken.size())});
   }
-  /// The same for a draft with probabilities of its own, such as a tree. Errors: as ExternalDrafter::set().
-  Result<void> set(const ExternalDrafter::Nodes& nodes) noexcept { return head().set(nodes); }
 
   void begin(TokenSpan context) {
     trend_ = {};
@@ -158,6 +156,7 @@ class HeadedDrafter : public SubDrafts<HeadMember, Lookup> {
     return lookup().shares_memory(other.lookup());
   }
 
+  /// Returns the head's draft. Its set() takes a draft with probabilities of its own, such as a tree.
   [[nodiscard]] ExternalDrafter& head() noexcept REPRISE_LIFETIMEBOUND { return this->template member<0>(); }
   [[nodiscard]] Lookup& lookup() noexcept REPRISE_LIFETIMEBOUND { return this->template member<1>(); }
   [[nodiscard]] const Lookup& lookup() const noexcept REPRISE_LIFETIMEBOUND { return this->template member<1>(); }
@@ -167,7 +166,7 @@ class HeadedDrafter : public SubDrafts<HeadMember, Lookup> {
   static constexpr std::size_t depths = 16;
   using Rates = std::array<HitRate, depths>;
 
-  /// Returns the range of an expected number of accepted tokens, in ProbabilityScale.
+  /// Returns the index of the range of an expected number of accepted tokens, in ProbabilityScale.
   static std::size_t class_of(std::uint64_t expected) noexcept {
     constexpr std::uint64_t one = Probability::scale;
     constexpr std::array<std::uint64_t, classes - 1> bounds = {one / 2, one, 2 * one, 4 * one};
