@@ -62,6 +62,15 @@ TEST(HeadedSpeculator, AsksForNoHeadIfNothingFits) {
   EXPECT_EQ(idle.propose_lookup(limits), 0U) << "not begun";
   EXPECT_EQ(session.control().loss_budget().reserved(), 0);
 }
+// An engine may ask again without having planned a pass: it was busy, or its limits have changed.
+TEST(HeadedSpeculator, LosesNothingIfARoundIsAskedForAgain) {
+  HeadedSpeculator session(NgramOptions(), {.curve = CostCurve::linear(0.3)}, HeadCost{.draft = to_cost(0.1)});
+  const std::vector<Token> text = {1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5, 6, 7, 1, 2, 3};
+  EXPECT_TRUE(session.begin(text));
+  for (std::size_t i = 0; i < 20; ++i) session.propose_lookup(limits);
+  EXPECT_GT(session.plan().value().drafted, 0U) << "there is a draft that could have been lost";
+  EXPECT_LE(session.control().loss_budget().debt(), std::int64_t{to_cost(0.1)}) << "at most that of one head";
+}
 TEST(HeadedSpeculator, ForksWithWhatItHasLearned) {
   HeadedSpeculator session = begun();
   session.propose_lookup(limits);
