@@ -22,6 +22,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import tiny_llama
+
 HERE = Path(__file__).resolve().parent
 METHODS = {
     "plain": {},
@@ -100,23 +102,11 @@ def prepare(folder: Path) -> list[str]:
     return [str(folder), str(HERE / "sglang_stand_in")]
 
 
-def make_tiny(folder: str) -> None:
-    """Writes a small random Llama."""
-    import torch
-    import transformers
-
-    torch.manual_seed(7)
-    shape = {"hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
-             "num_key_value_heads": 2, "head_dim": 64, "max_position_embeddings": 512, "vocab_size": 128,
-             "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 127}  # fmt: skip
-    transformers.AutoModelForCausalLM.from_config(transformers.LlamaConfig(**shape)).save_pretrained(folder)
-
-
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         if sys.argv[1] != "tiny":
             return compare(sys.argv[1], sys.argv[2:] or list(METHODS))
-        make_tiny(folder)
+        tiny_llama.write(folder, 512)
         return compare(folder, sys.argv[2:] or list(METHODS))
 
 

@@ -19,12 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import tiny_llama
+
 PROPOSER = {"method": "custom_class", "model": "reprise_decoding.vllm.Proposer", "num_speculative_tokens": 8}
-SHAPE = {
-    "vocab_size": 128, "hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "num_key_value_heads": 2, "head_dim": 64, "max_position_embeddings": 256, "pad_token_id": 0, "bos_token_id": 1,
-    "eos_token_id": 127,
-}  # fmt: skip
 LIST = [*range(3, 40), *range(3, 30)]
 OTHER = [50, 51, 52, 53, 54, 55, 56, 57] * 9  # more than one part of a prompt has
 
@@ -97,12 +94,8 @@ def main() -> int:
     if sys.argv[1:2] == ["--work"]:
         work(*sys.argv[2:4])
         return 0
-    import torch
-    import transformers
-
     with tempfile.TemporaryDirectory() as folder:
-        torch.manual_seed(7)
-        transformers.AutoModelForCausalLM.from_config(transformers.LlamaConfig(**SHAPE)).save_pretrained(folder)
+        tiny_llama.write(folder, 256)
         plain, drafted = list(run(folder, None)), list(run(folder, PROPOSER))
     requests = [request for batch in passes() for request in batch]
     failed = 0

@@ -2,7 +2,8 @@
 """A scripted Llama for SGLang: every pass is computed in full, then the recorded tokens win (script.py).
 
 The slots of SGLang's pool of requests tell the rows of a pass. A prompt is known when it runs, so it must run as a
-whole: without a prefix cache and in one chunk. Nothing here waits for the device, and a CUDA graph captures it.
+whole: without a prefix cache and in one chunk. Only passes with prompts wait for the device; a CUDA graph can capture
+the others.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def work() -> None:
         if scheduled.total_num_scheduled_tokens:
             drafts = scheduled.scheduled_spec_decode_tokens.values()
             passes.append((sum(len(draft) for draft in drafts), time.process_time()))
-        if way == "reprise" and not proposers:
+        if way == "reprise" and not proposers:  # the first pass: no request has asked for another proposer yet
             proposers.update(runner=self, reprise=self.drafter)
         return run(self, scheduled, *more, **named)
 
@@ -171,7 +171,7 @@ def work() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         if proposers:
-            if "renew" in request:  # the runner is known: a day begins without it
+            if "renew" in request:
                 proposers.update(fresh=renew(proposers["runner"]), prompt=renew(proposers["runner"]))
             proposers["runner"].drafter = proposers[request.get("drafter", way)]
         options: dict[str, Any] = {"temperature": request.get("temperature", 0.0), "seed": request.get("seed")}
