@@ -165,7 +165,7 @@ class Replay {
 
   void play(const Request& request) {
     if (request.output.size() < 2) return;
-    session_.strategy().lookup() = Lookup(NgramOptions{.prior = calibration_});
+    session_.strategy() = Lookup(NgramOptions{.prior = calibration_});
     Capabilities capabilities;
     capabilities.max_leaves = options_.chains ? 1 : unlimited;
     check(session_.begin(request.prompt, capabilities));
@@ -175,7 +175,7 @@ class Replay {
       pass(recorded, done, request.head[done + 1]);
     if (!std::ranges::equal(session_.output(), recorded))
       throw std::runtime_error("the output differs from the recording");
-    if (!options_.fresh) calibration_ = session_.strategy().lookup().calibration();
+    if (!options_.fresh) calibration_ = session_.strategy().calibration();
   }
   [[nodiscard]] const Sums& sums() const { return sums_; }
 
@@ -197,8 +197,8 @@ class Replay {
     const TokenSpan coming = recorded.subspan(done);
     right = std::min(right, coming.size());
     HeadedDrafter<Lookup>& drafter = session_.strategy();
-    drafter.head().clear();
-    drafter.lookup().on = mode_ != Mode::head;
+    drafter.clear();
+    drafter.on = mode_ != Mode::head;
     // A head alone has no loss budget, and neither has a choice in hindsight.
     if (mode_ == Mode::head || mode_ == Mode::oracle)
       session_.control().correct(session_.control().loss_budget().debt());
@@ -206,7 +206,7 @@ class Replay {
     const std::size_t tokens = head_tokens(coming, right);
     if (tokens > 0) {
       set_head(tokens, coming, right);
-      drafter.lookup().on = mode_ == Mode::both;
+      drafter.on = mode_ == Mode::both;
       static_cast<void>(session_.propose(limits_));
     }
     const Pass planned = value_of(session_.plan());

@@ -47,7 +47,7 @@ class HeadedSpeculator : public Session<detail::HeadedDrafter<>, detail::HeadCon
   std::size_t propose_lookup(const Limits& limits, std::size_t most = usual_draft_nodes) {
     asked_ = 0;
     static_cast<void>(cancel(lookup_));  // if no pass was planned after it, nothing has run
-    strategy().head().clear();
+    strategy().clear();
     static_cast<void>(propose(limits));
     if (context().empty() || finished()) return 0;
     const auto planned = plan();  // says how many rows fit

@@ -35,7 +35,7 @@ Headed with_lookup(const Nodes& nodes) { return Headed(Calibrated{{nodes}}); }
 
 /// Runs a round in which the target picks `text`. `head`: the head's draft, or none. Returns the forecast before it.
 HeadForecast round(Headed& strategy, const Tokens& text, const Tokens& head = {}) {
-  strategy.head().clear();
+  strategy.clear();
   static_cast<void>(drafted_by(strategy));
   const HeadForecast forecast = strategy.forecast();
   EXPECT_TRUE(strategy.set(head));
@@ -70,10 +70,11 @@ TEST(HeadedDrafter, TakesDraftsWithProbabilitiesOfTheirOwn) {
   Headed strategy = with_lookup({});
   const std::vector<NodeIndex> parents = {-1, -1};
   const std::vector<float> likely = {0.25F, 0.5F};
-  EXPECT_TRUE(strategy.head().set({.tokens = Tokens{7, 8}, .parents = parents, .probabilities = likely}));
+  EXPECT_TRUE(
+      strategy.set(ExternalDrafter::Nodes{.tokens = Tokens{7, 8}, .parents = parents, .probabilities = likely}));
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(8, 7));
   const std::vector<float> wrong = {0.25F};
-  EXPECT_THAT(strategy.head().set({.tokens = Tokens{7, 8}, .probabilities = wrong}),
+  EXPECT_THAT(strategy.set(ExternalDrafter::Nodes{.tokens = Tokens{7, 8}, .probabilities = wrong}),
               fails(ErrorCode::invalid_argument));
   EXPECT_THAT(tokens_of(drafted_by(strategy)), IsEmpty());
 }
@@ -109,7 +110,7 @@ TEST(HeadedDrafter, KeepsTextsThatTheLookupFindsApart) {
   Headed strategy = with_lookup({node(1, -1, 99), node(2, 0, 98), node(3, 1, 97)});
   for (int i = 0; i < 40; ++i) round(strategy, {1, 2, 3, 4}, {1, 2, 3});
   EXPECT_LT(round(strategy, {1, 2, 3, 4}).gain, 65536 / 10);
-  strategy.lookup() = Calibrated{};
+  strategy = Calibrated{};
   EXPECT_GT(round(strategy, {1}).gain, 65536 / 2) << "another range";
 }
 // What keeps a head from running must not do so for ever.
@@ -152,7 +153,8 @@ TEST(HeadedDrafter, LearnsRatesOfATreeUpToItsFirstBranch) {
   static_cast<void>(drafted_by(strategy));
   const Probability before = strategy.forecast().rates[2];
   for (int i = 0; i < 20; ++i) {
-    EXPECT_TRUE(strategy.head().set({.tokens = Tokens{7, 8, 9}, .parents = parents, .probabilities = likely}));
+    EXPECT_TRUE(
+        strategy.set(ExternalDrafter::Nodes{.tokens = Tokens{7, 8, 9}, .parents = parents, .probabilities = likely}));
     const Nodes nodes = drafted_by(strategy);
     strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .top_k = {}});
   }
@@ -164,7 +166,7 @@ TEST(HeadedDrafter, LearnsNothingFromARoundWithoutFeedback) {
   for (int i = 0; i < 50; ++i) {
     EXPECT_TRUE(strategy.set(Tokens{9}));
     static_cast<void>(drafted_by(strategy));  // cancelled
-    strategy.head().clear();
+    strategy.clear();
   }
   EXPECT_NEAR(static_cast<double>(round(strategy, {1}).gain), static_cast<double>(before.gain), 65536 / 100);
 }

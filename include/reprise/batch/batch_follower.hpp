@@ -6,13 +6,16 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
+#include "reprise/batch/detail/batch_heads.hpp"
 #include "reprise/batch/planner.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/detail/contract.hpp"
+#include "reprise/core/detail/head_forecast.hpp"
 #include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
@@ -96,7 +99,8 @@ class BatchFollower {
     BatchFollower made(std::move(options));
     made.slots_ = detail::new_array<Slot>(slots);
     if (made.slots_ == nullptr || !made.last_.reserve(slots) || !made.committed_.reserve(slots) ||
-        !made.entries_.reserve(slots) || !made.drafts_.reserve(slots))
+        !made.entries_.reserve(slots) || !made.drafts_.reserve(slots) || !made.called_slots_.reserve(slots) ||
+        !made.reserve_heads(slots))
       return Error{ErrorCode::out_of_memory, "there is no memory for so many slots: make fewer", slots, 0};
     if (auto reserved = made.planner_.reserve(slots); !reserved) return reserved.error();
     made.size_ = slots;
@@ -111,9 +115,7 @@ class BatchFollower {
   /// empty_context for a slot without ids; they change nothing. A slot whose session fails drafts nothing in this pass.
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots,
                                            std::optional<Duration> now = {}) REPRISE_LIFETIMEBOUND {
-    return draft(slots, now, [](std::size_t count, const auto& body) {
-      for (std::size_t i = 0; i < count; ++i) body(i);
-    });
+    return draft(slots, now, one_by_one);
   }
   /// Does the same on several threads of the engine. `for_each(count, body)` must call body(i) once for each i below
   /// `count`, on any threads and in any order, and return when all calls have returned. It is called twice: to read the
@@ -124,41 +126,59 @@ class BatchFollower {
   template <class ForEach>
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots, std::optional<Duration> now,
                                            ForEach&& for_each) REPRISE_LIFETIMEBOUND {
-    if (auto checked = check(slots); !checked) return checked.error();
-    if constexpr (detail::RememberingStrategy<S>) {
-      keep_ended(slots);
-      keep_groups(slots);
+    if constexpr (detail::HeadedStrategy<S>) heads_.begin(planner_);
+    if (auto proposed = propose_all(slots, now, for_each); !proposed) return proposed.error();
+    return plan_all();
+  }
+
+  /// draft() in two parts, for an engine that also has a draft head or a draft model, with HeadedDrafter as strategy:
+  ///
+  ///   tokens = follower.propose_lookup(slots, now);       // for each slot
+  ///   ...the head drafts for the slots with tokens, and follower.add_head(slot, drafted) takes each draft...
+  ///   drafts = follower.draft_proposed(time of the head);
+  ///
+  /// Returns how many tokens the head should draft for each of `slots`, in the same order; 0: none. It runs for the
+  /// slots where it pays most, or for all of them or none if that takes as long as one; see detail::BatchHeads.
+  /// Errors: those of draft().
+  Result<std::span<const std::size_t>> propose_lookup(std::span<const FollowedSlot> slots,
+                                                      std::optional<Duration> now = {})
+      REPRISE_LIFETIMEBOUND requires detail::HeadedStrategy<S> {
+    heads_.begin(planner_);
+    if (auto proposed = propose_all(slots, now, one_by_one); !proposed) return proposed.error();
+    for (const std::size_t at : called()) {
+      const Slot& slot = slots_[at];
+      if (slot.follows)
+        heads_.add(planner_, slot.sequence.session().strategy().forecast(), plain_, at, slot.limits.draft.max_nodes);
     }
-    for_each(slots.size(), [&](std::size_t i) { follow(slots[i]); });
-    const bool alone = settle(slots);
-    learn(now, alone);
-    last_.clear();
-    entries_.clear();
-    drafts_.clear();
-    PassShape plain{0, 0, 0};
-    for (const FollowedSlot& slot : slots) {
-      if (!slots_[slot.slot].follows) continue;
-      plain.context += slots_[slot.slot].sequence.context().size();
-      ++plain.sequences;
+    const std::size_t chosen = heads_.ask(planner_, plain_);
+    for (std::size_t i = 0; i < chosen; ++i) slots_[heads_.slot_of(i)].head = heads_.tokens_of(i);
+    asked_.clear();
+    for (const std::size_t at : called()) asked_.push_reserved(slots_[at].head);
+    return std::span<const std::size_t>(asked_.data(), asked_.size());
+  }
+  /// Adds the head's draft to that of the lookup; tokens beyond those that propose_lookup() has asked for are left out.
+  /// Has no effect for a slot without such tokens. Errors: invalid_argument for a slot that does not exist;
+  /// out_of_memory, and the slot then has the draft of the lookup.
+  Result<void> add_head(std::size_t slot, TokenSpan tokens) requires detail::HeadedStrategy<S> {
+    if (slot >= size_) return no_slot(slot);
+    Slot& one = slots_[slot];
+    const std::size_t asked = std::exchange(one.head, 0);
+    if (asked == 0) return {};
+    head_ran_ = true;
+    auto set = one.sequence.session().strategy().set(tokens.first(std::min(tokens.size(), asked)));
+    static_cast<void>(one.sequence.session().propose(one.limits, DraftShape::chain));
+    return set;
+  }
+  /// Returns the drafts for the slots of propose_lookup(), as draft() does. `head_time`: how long the head took for all
+  /// of them. Without it, neither its cost nor that of the pass before is learned.
+  std::span<const TokenSpan> draft_proposed(std::optional<Duration> head_time = {})
+      REPRISE_LIFETIMEBOUND requires detail::HeadedStrategy<S> {
+    if (head_ran_) {
+      heads_.ran(planner_, plain_, head_time);
+      called_ = called_ && head_time ? std::optional<Duration>(Duration(called_->count() + head_time->count()))
+                                     : std::nullopt;
     }
-    plain.rows = plain.sequences;
-    plain.context /= std::max<std::size_t>(plain.sequences, 1);
-    const DraftBudget budget = planner_.budget({.max_nodes = most_nodes}, plain);
-    for_each(slots.size(), [&](std::size_t i) { propose(slots[i], budget); });
-    enter(slots);
-    const BatchPlan plan = planner_.plan({entries_.data(), entries_.size()});
-    for (std::size_t i = 0, entry = 0; i < slots.size(); ++i) {
-      Slot& slot = slots_[slots[i].slot];
-      TokenSpan tokens;
-      if (slot.follows) {
-        const auto drafted = slot.sequence.expect(slot.sequence.session().plan(plan.nodes_of(entry++), plan.cut));
-        if (drafted) tokens = *drafted;
-      }
-      drafts_.push_reserved(tokens);
-    }
-    rows_ = plan.rows;
-    if (alone) called_ = now;
-    return std::span<const TokenSpan>(drafts_.data(), drafts_.size());
+    return plan_all();
   }
 
   /// Reports that the engine has run only the first `drafted` tokens of the last draft of `slot`; see
@@ -206,8 +226,10 @@ class BatchFollower {
   /// Forgets the request of a slot, and drafts for the next ones there with this strategy. So a request can have the
   /// stores, the tables and the calibration of its tenant. The slot's last pass counts as lost, as after forget(); its
   /// statistics go on. A request that goes on in another slot needs a call there, too. The memory of the old strategy
-  /// is freed. Errors: invalid_argument for a slot that does not exist.
-  Result<void> assign(std::size_t slot, S strategy) {
+  /// is freed. A HeadedDrafter keeps what it knows of the head if it is assigned another lookup. Errors:
+  /// invalid_argument for a slot that does not exist.
+  template <class Strategy = S>
+  Result<void> assign(std::size_t slot, Strategy strategy) {
     if (slot >= size_) return no_slot(slot);
     slots_[slot].sequence.assign(std::move(strategy));
     return {};
@@ -241,7 +263,9 @@ class BatchFollower {
   [[nodiscard]] BatchPlanner& planner() noexcept REPRISE_LIFETIMEBOUND { return planner_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = size_ * sizeof(Slot) + planner_.memory_bytes() + last_.memory_bytes() +
-                        committed_.memory_bytes() + entries_.memory_bytes() + drafts_.memory_bytes();
+                        committed_.memory_bytes() + entries_.memory_bytes() + drafts_.memory_bytes() +
+                        called_slots_.memory_bytes() + asked_.memory_bytes();
+    if constexpr (detail::HeadedStrategy<S>) bytes += heads_.memory_bytes();
     for (std::size_t i = 0; i < size_; ++i) bytes += slots_[i].sequence.session().memory_bytes();
     return bytes;
   }
@@ -252,6 +276,11 @@ class BatchFollower {
   static constexpr std::size_t absent_calls = 64;
   /// Text of a group is handed over in parts of this size: each part also stores HistoryStore::lead tokens again.
   static constexpr std::size_t group_tokens = 16;
+  struct NoHeads {};
+  using Heads = std::conditional_t<detail::HeadedStrategy<S>, detail::BatchHeads, NoHeads>;
+  static constexpr auto one_by_one = [](std::size_t count, const auto& body) {
+    for (std::size_t i = 0; i < count; ++i) body(i);
+  };
   struct Slot {
     Followed sequence;
     Limits limits;
@@ -263,14 +292,29 @@ class BatchFollower {
     bool follows = false;                         // in this call
     bool present = false;                         // in this call
     std::size_t absent = 0;                       // calls in a row without this slot
+    std::size_t head = 0;                         // tokens that the head is asked for
   };
 
-  explicit BatchFollower(BatchOptions options) noexcept : planner_(std::move(options)) {}
+  explicit BatchFollower(BatchOptions options) noexcept : heads_(made_for(options)), planner_(std::move(options)) {}
+  static Heads made_for(const BatchOptions& options) noexcept {
+    if constexpr (detail::HeadedStrategy<S>)
+      return Heads(options.head);
+    else
+      return Heads();
+  }
 
+  [[nodiscard]] bool reserve_heads([[maybe_unused]] std::size_t slots) noexcept {
+    if constexpr (detail::HeadedStrategy<S>) return heads_.reserve(slots) && asked_.reserve(slots);
+    return true;
+  }
   [[nodiscard]] Error no_slot(std::size_t slot) const noexcept {
     return {ErrorCode::invalid_argument, "there is no such slot: make more, or pass another number", slot, size_};
   }
 
+  /// Returns the slots of the last call.
+  [[nodiscard]] std::span<const std::size_t> called() const noexcept {
+    return {called_slots_.data(), called_slots_.size()};
+  }
   /// Checks the slots of a call, and marks those that are present.
   Result<void> check(std::span<const FollowedSlot> slots) {
     for (std::size_t i = 0; i < size_; ++i) slots_[i].present = false;
@@ -375,23 +419,74 @@ class BatchFollower {
   void propose(const FollowedSlot& one, const DraftBudget& budget) {
     Slot& slot = slots_[one.slot];
     if (!slot.follows) return;
+    if constexpr (detail::HeadedStrategy<S>) slot.sequence.session().strategy().clear();
     slot.limits.draft = budget;
     const std::size_t most = one.most == unlimited ? planner_.usual_nodes() : one.most;
     slot.limits.draft.max_nodes = std::min(budget.max_nodes, most);
     static_cast<void>(slot.sequence.session().propose(slot.limits, DraftShape::chain));
   }
   /// Enters the slots that draft into the next plan.
-  void enter(std::span<const FollowedSlot> slots) {
-    for (const FollowedSlot& one : slots) {
-      Slot& slot = slots_[one.slot];
+  void enter() {
+    for (const std::size_t at : called()) {
+      Slot& slot = slots_[at];
       if (!slot.follows) continue;
       slot.entry = entries_.size();
       const auto offer = slot.sequence.session().offer();
       entries_.push_reserved({offer ? *offer : Offer(), slot.sequence.context().size()});
-      last_.push_reserved(one.slot);
+      last_.push_reserved(at);
     }
   }
 
+  /// Reads the ids of the slots, and lets their strategies draft.
+  template <class ForEach>
+  Result<void> propose_all(std::span<const FollowedSlot> slots, std::optional<Duration> now, ForEach&& for_each) {
+    if (auto checked = check(slots); !checked) return checked.error();
+    if constexpr (detail::RememberingStrategy<S>) {
+      keep_ended(slots);
+      keep_groups(slots);
+    }
+    for_each(slots.size(), [&](std::size_t i) { follow(slots[i]); });
+    const bool alone = settle(slots);
+    learn(now, alone);
+    plain_ = {0, 0, 0};
+    head_ran_ = false;
+    called_slots_.clear();
+    for (const FollowedSlot& slot : slots) {
+      called_slots_.push_reserved(slot.slot);
+      slots_[slot.slot].head = 0;
+      if (!slots_[slot.slot].follows) continue;
+      plain_.context += slots_[slot.slot].sequence.context().size();
+      ++plain_.sequences;
+    }
+    plain_.rows = plain_.sequences;
+    plain_.context /= std::max<std::size_t>(plain_.sequences, 1);
+    const DraftBudget budget = planner_.budget({.max_nodes = most_nodes}, plain_);
+    for_each(slots.size(), [&](std::size_t i) { propose(slots[i], budget); });
+    if (alone) called_ = now;
+    return {};
+  }
+  /// Plans the pass of the slots that have drafted.
+  std::span<const TokenSpan> plan_all() {
+    last_.clear();
+    entries_.clear();
+    drafts_.clear();
+    enter();
+    const BatchPlan plan = planner_.plan({entries_.data(), entries_.size()});
+    std::size_t entry = 0;
+    for (const std::size_t at : called()) {
+      Slot& slot = slots_[at];
+      TokenSpan tokens;
+      if (slot.follows) {
+        const auto drafted = slot.sequence.expect(slot.sequence.session().plan(plan.nodes_of(entry++), plan.cut));
+        if (drafted) tokens = *drafted;
+      }
+      drafts_.push_reserved(tokens);
+    }
+    rows_ = plan.rows;
+    return {drafts_.data(), drafts_.size()};
+  }
+
+  [[no_unique_address]] Heads heads_;
   BatchPlanner planner_;
   detail::OwnedArray<Slot> slots_;
   std::size_t size_ = 0;
@@ -399,7 +494,11 @@ class BatchFollower {
   detail::Buffer<std::size_t> committed_;  // scratch memory, as the next two
   detail::Buffer<BatchEntry> entries_;
   detail::Buffer<TokenSpan> drafts_;
-  std::size_t rows_ = 0;  // of the planned pass
+  detail::Buffer<std::size_t> called_slots_;  // of the last call
+  detail::Buffer<std::size_t> asked_;         // of the head
+  bool head_ran_ = false;                     // since propose_lookup()
+  PassShape plain_{0, 0, 0};                  // the pass of the last call, without drafts
+  std::size_t rows_ = 0;                      // of the planned pass
   std::optional<std::size_t> ran_;
   std::optional<Duration> called_;  // set if the next interval can be the time of a pass
   PassIntervals intervals_;

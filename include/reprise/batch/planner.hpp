@@ -71,6 +71,9 @@ struct BatchOptions {
   /// The row counts that the engine can run for a whole pass (captured graphs). The caller pads the rows of a plan up
   /// to the next allowed count.
   AllowedWidths widths = {};
+  /// The cost of the engine's draft head or draft model, for a BatchFollower with a head. Tell it if the curve is told.
+  /// Without it, the cost is learned from times.
+  std::optional<HeadCost> head = {};
   /// The loss budget of one engine and one tenant, shared by all planners and controls that serve this tenant. It must
   /// outlive the planner. Null: the planner has a budget of its own.
   LossBudget* loss_budget = nullptr;
@@ -310,6 +313,29 @@ class BatchPlanner {
   }
   /// Takes back losses: the rows did not run, as later results of the sequence show.
   void correct(const Late& doubted) noexcept { one_.losses.correct(doubted.rows, doubted.lowest); }
+
+  /// Adds the cost of drafting outside of the passes, such as that of a draft head, to the losses: before it is spent.
+  /// Returns false and adds nothing if the loss budget does not cover it. correct() takes it back.
+  [[nodiscard]] bool spend(Cost cost) noexcept { return one_.losses.spend(cost); }
+  /// Adds the same cost, when it has been spent, to the cost of the tokens that come next in `sequences` sequences.
+  void spent(Cost cost, std::size_t sequences) noexcept {
+    const auto all = static_cast<std::int64_t>(sequences);
+    one_.throughput.add(0, std::int64_t{cost} * all, 0, std::max<std::int64_t>(all, 1));
+  }
+  /// Takes back a loss since which no pass was committed.
+  void correct(std::int64_t loss) noexcept { one_.losses.correct(loss); }
+  /// Returns the extra cost of `rows` more rows in a pass like that of the last budget() or plan(), in plain passes.
+  [[nodiscard]] std::int64_t extra(std::size_t rows) const noexcept {
+    return cost_.extra(std::min(rows, most_drafted));
+  }
+  /// Returns how many drafted rows fit into that pass, as far as their costs are known.
+  [[nodiscard]] std::size_t room(const PassShape& plain) const noexcept {
+    return row_limit(plain.rows, options_.max_rows);
+  }
+  /// Returns the learned time of a plain pass of about `sequences` sequences, in nanoseconds; 0: unknown.
+  [[nodiscard]] std::int64_t plain_time(std::size_t sequences) const noexcept {
+    return cost_.learned(sequences).plain_time();
+  }
 
   /// Returns the upper bound on the drafted rows of a sequence that asks for none; see BatchOptions::max_nodes.
   [[nodiscard]] std::size_t usual_nodes() const noexcept { return usual_nodes_; }

@@ -8,9 +8,9 @@
 #include <span>
 #include <utility>
 
-#include "reprise/core/detail/attributes.hpp"
 #include "reprise/core/detail/fixed_point.hpp"
 #include "reprise/core/detail/head_forecast.hpp"
+#include "reprise/core/detail/new_array.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/external_drafter.hpp"
@@ -73,16 +73,88 @@ struct HeadMember : ExternalDrafter {
   static constexpr bool calibrated = true;
 };
 
-/// Drafts from a lookup, and from a draft head or draft model of the engine in the passes in which it runs. Both drafts
-/// become one tree, or the most probable chain of both (UnionDrafter).
+/// The lookup of a HeadedDrafter, as a member of a combination. Its owner makes all other calls.
+template <class Lookup>
+struct BorrowedLookup {
+  static constexpr bool calibrated = CalibratedStrategy<Lookup>;
+
+  void begin(TokenSpan) noexcept {}
+  void observe(TokenSpan, std::size_t, Origin) noexcept {}
+  void truncate(TokenSpan, std::size_t) noexcept {}
+  void propose(TokenSpan context, Draft& draft) { lookup->propose(context, draft); }
+  void feedback(TokenSpan context, const Outcome& outcome) { lookup->feedback(context, outcome); }
+  [[nodiscard]] std::size_t top_k_wanted() const requires TopKLearner<Lookup> { return lookup->top_k_wanted(); }
+
+  Lookup* lookup = nullptr;
+};
+
+/// Makes one draft of that of a head and that of a lookup.
+template <class Lookup>
+class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
+ public:
+  HeadAndLookup() : SubDrafts<HeadMember, BorrowedLookup<Lookup>>({}, {}) {}
+
+  [[nodiscard]] ExternalDrafter& head() noexcept { return this->template member<0>(); }
+  /// Returns the tokens that the lookup expects of its own draft, in ProbabilityScale.
+  std::uint64_t propose(Lookup& lookup, TokenSpan context, Draft& draft) {
+    this->template member<1>().lookup = &lookup;
+    const auto worth = this->propose_all(context, draft.budget());
+    this->add(0);
+    this->add(1);
+    this->write(draft);
+    return worth[1];
+  }
+  /// Returns how many tokens of the lookup's own draft were right. Calls visit(outcome of the head's draft).
+  template <class Visit>
+  std::size_t feedback(Lookup& lookup, TokenSpan context, const Outcome& outcome, Visit&& visit) {
+    this->template member<1>().lookup = &lookup;
+    std::size_t found = 0;
+    this->feedback_each(context, outcome, [&](std::size_t member, const Outcome& own) {
+      if (member == 0) visit(own);
+      if (member == 1) found = own.accepted.size();
+    });
+    return found;
+  }
+};
+
+/// One object on the heap, or none. A copy for which there is no memory has none.
+template <class T>
+class Optional {
+ public:
+  Optional() noexcept = default;
+  Optional(Optional&&) noexcept = default;
+  Optional(const Optional& other) {
+    if (other && reserve()) *get() = *other.get();
+  }
+  Optional& operator=(Optional&&) noexcept = default;
+  Optional& operator=(const Optional& other) {
+    if (this != &other) *this = Optional(other);
+    return *this;
+  }
+  ~Optional() = default;
+
+  explicit operator bool() const noexcept { return get() != nullptr; }
+  [[nodiscard]] T* get() const noexcept { return one_.get(); }
+  T* operator->() const noexcept { return get(); }
+  [[nodiscard]] bool reserve() {
+    if (!*this) one_ = new_array<T>(1);
+    return static_cast<bool>(*this);
+  }
+
+ private:
+  OwnedArray<T> one_;
+};
+
+/// A lookup that drafts together with a draft head or draft model of the engine, in the passes in which that runs. Both
+/// drafts become one tree, or the most probable chain of both, as in UnionDrafter.
 ///
 ///   session.propose(limits);                          // the draft of the lookup
-///   ...decide by session.strategy().forecast()...     // HeadControl does
+///   ...decide by session.strategy().forecast()...     // HeadControl and BatchHeads do
 ///   session.strategy().set(tokens of the head);
 ///   session.propose(limits);                          // both drafts
 ///
-/// HeadedSpeculator does this. The drafter learns two things. They are kept over all sequences, because they are
-/// properties of the engine's head, like the costs that a control learns:
+/// HeadedSpeculator and BatchFollower do this. The drafter learns two things. They are kept over all sequences, because
+/// they are properties of the engine's head, like the costs that a control learns:
 ///
 ///  * the acceptance of the head's tokens by their depth,
 ///  * the tokens that the head adds to what the lookup's draft has right.
@@ -93,14 +165,19 @@ struct HeadMember : ExternalDrafter {
 /// Source: rules were compared on the recordings of EAGLE in SpecDecode-Bench/simulator; see
 /// docs/performance/draft-head.md.
 ///
-/// Cost: that of both members, and of UnionDrafter. Threads: one at a time; copies are independent.
+/// Cost: that of the lookup in a pass without the head, and that of UnionDrafter with it. Memory: 1 KB, and 60 KB from
+/// the first draft of the head on. Threads: one at a time; copies are independent.
 template <DraftStrategy Lookup = NgramDrafter<>>
-class HeadedDrafter : public SubDrafts<HeadMember, Lookup> {
-  using Base = SubDrafts<HeadMember, Lookup>;
-
+class HeadedDrafter : public Lookup {
  public:
-  explicit HeadedDrafter(Lookup lookup = Lookup()) : Base(HeadMember(), std::move(lookup)) {
+  explicit HeadedDrafter(Lookup lookup = Lookup()) : Lookup(std::move(lookup)) {
     for (Rates& rates : rates_) rates.fill(HitRate(Probability::ratio(3, 4)));
+  }
+  /// Replaces the lookup, and keeps what is known of the head. Call it before begin().
+  HeadedDrafter& operator=(Lookup lookup) {
+    forget_round();
+    static_cast<Lookup&>(*this) = std::move(lookup);
+    return *this;
   }
 
   /// Returns what is expected of the head in this pass. Call it after propose() without a draft of the head.
@@ -110,56 +187,73 @@ class HeadedDrafter : public SubDrafts<HeadMember, Lookup> {
     return forecast;
   }
   /// Sets the head's draft for this pass: a chain, with the learned probabilities. Errors: out_of_memory.
-  Result<void> set(TokenSpan tokens) noexcept {
+  Result<void> set(TokenSpan tokens) {
     std::array<float, HeadForecast::most_tokens> probabilities;  // NOLINT(*-member-init): filled as far as it is read
     const TokenSpan taken = tokens.first(std::min(tokens.size(), probabilities.size()));
     for (std::size_t depth = 0; depth < taken.size(); ++depth)
       probabilities[depth] = static_cast<float>(rate(depth).to_double());
-    return head().set({.tokens = taken, .probabilities = std::span(probabilities).first(taken.size())});
+    return set(ExternalDrafter::Nodes{.tokens = taken, .probabilities = std::span(probabilities).first(taken.size())});
+  }
+  /// The same for a draft with probabilities of its own, such as a tree.
+  Result<void> set(const ExternalDrafter::Nodes& tree) {
+    if (!both_.reserve())
+      return Error{ErrorCode::out_of_memory, "there is no memory for a draft of the head: only the lookup drafts",
+                   sizeof(*both_.get()), 0};
+    return both_->head().set(tree);
+  }
+  /// Removes the head's draft.
+  void clear() noexcept {
+    if (both_) both_->head().clear();
   }
 
   void begin(TokenSpan context) {
     trend_ = {};
-    ran_ = false;
-    Base::begin(context);
+    forget_round();
+    if (both_) both_->begin(context);
+    Lookup::begin(context);
+  }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    forget_round();
+    Lookup::observe(context, fresh, origin);
+  }
+  void truncate(TokenSpan context, std::size_t size) {
+    forget_round();
+    Lookup::truncate(context, size);
+  }
+  void rebase(TokenSpan before, TokenSpan context) requires RebasableStrategy<Lookup> {
+    forget_round();
+    Lookup::rebase(before, context);
   }
   void propose(TokenSpan context, Draft& draft) {
-    const auto worth = this->propose_all(context, draft.budget());
-    ran_ = head().size() > 0;
-    class_ = class_of(worth[1]);
-    this->add(0);
-    this->add(1);
-    this->write(draft);
+    drafted_ = true;
+    ran_ = both_ && both_->head().size() > 0;
+    std::uint64_t expected = 0;
+    if (ran_) {
+      expected = both_->propose(*this, context, draft);
+    } else {
+      Lookup::propose(context, draft);
+      for (std::size_t i = 0; i < draft.size(); ++i) expected += draft[i].path_probability.raw();
+    }
+    class_ = class_of(expected);
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
-    const bool drafted = this->drafted_;  // a round without propose() tells nothing
-    const bool ran = std::exchange(ran_, false) && drafted;
-    std::size_t found = 0;
-    Base::feedback_each(context, outcome, [&](std::size_t member, const Outcome& own) {
-      if (member == 1) found = own.accepted.size();
-      if (member == 0 && ran) learn_rates(own);
-    });
+    const bool drafted = std::exchange(drafted_, false);  // a round without propose() tells nothing
+    const bool ran = std::exchange(ran_, false);
+    std::size_t found = outcome.accepted.size();
+    if (ran)
+      found = std::min(found, both_->feedback(*this, context, outcome, [&](const Outcome& own) { learn_rates(own); }));
+    else
+      Lookup::feedback(context, outcome);
     if (!drafted) return;
-    const std::size_t gained = outcome.accepted.size() - std::min(found, outcome.accepted.size());
+    const std::size_t gained = outcome.accepted.size() - found;
     trend_.learn(ran, gained, gains_[class_].mean());
     gains_[class_].learn(ran, gained);
     if (!ran && ++idle_[class_] % 128 == 0)  // rates that keep the head from running become better
       for (HitRate& rate : rates_[class_]) rate.learn(true);
   }
-
-  // What a lookup with a Memory has.
-  void keep() noexcept requires RememberingStrategy<Lookup> { lookup().keep(); }
-  void keep_running() noexcept requires RememberingStrategy<Lookup> { lookup().keep_running(); }
-  void skip_kept() noexcept requires RememberingStrategy<Lookup> { lookup().skip_kept(); }
-  [[nodiscard]] std::size_t unkept() const noexcept requires RememberingStrategy<Lookup> { return lookup().unkept(); }
-  [[nodiscard]] bool shares_memory(const HeadedDrafter& other) const noexcept requires RememberingStrategy<Lookup> {
-    return lookup().shares_memory(other.lookup());
+  [[nodiscard]] std::size_t memory_bytes() const requires MeasurableStrategy<Lookup> {
+    return Lookup::memory_bytes() + (both_ ? sizeof(*both_.get()) : 0);
   }
-
-  /// Returns the head's draft. Its set() takes a draft with probabilities of its own, such as a tree.
-  [[nodiscard]] ExternalDrafter& head() noexcept REPRISE_LIFETIMEBOUND { return this->template member<0>(); }
-  [[nodiscard]] Lookup& lookup() noexcept REPRISE_LIFETIMEBOUND { return this->template member<1>(); }
-  [[nodiscard]] const Lookup& lookup() const noexcept REPRISE_LIFETIMEBOUND { return this->template member<1>(); }
 
  private:
   static constexpr std::size_t classes = 5;
@@ -187,12 +281,20 @@ class HeadedDrafter : public SubDrafts<HeadMember, Lookup> {
     });
   }
 
+  /// Ends a round without feedback().
+  void forget_round() noexcept {
+    drafted_ = ran_ = false;
+    clear();
+  }
+
   std::array<Rates, classes> rates_;
   std::array<HeadGain, classes> gains_;
   HeadTrend trend_;
   std::array<std::uint32_t, classes> idle_{};  // passes in which the head did not run
   std::size_t class_ = 0;                      // of the last draft
+  bool drafted_ = false;                       // propose() was called in this round
   bool ran_ = false;                           // the last draft has nodes of the head
+  Optional<HeadAndLookup<Lookup>> both_;       // from the first draft of the head on
 };
 static_assert(DraftStrategy<HeadedDrafter<>>);
 

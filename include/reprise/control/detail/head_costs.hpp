@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/control/detail/timed_passes.hpp"
+#include "reprise/control/loss_budget.hpp"
+#include "reprise/core/detail/fixed_point.hpp"
+#include "reprise/core/detail/head_forecast.hpp"
+#include "reprise/core/limits.hpp"
+
+namespace reprise { inline namespace v0 { namespace detail {
+
+/// A run of a head for the sequences of a pass.
+struct HeadRun {
+  std::size_t tokens = 0;     ///< of its longest draft
+  std::size_t sequences = 1;  ///< that it drafts for
+  std::size_t all = 0;        ///< tokens of all drafts; 0: there is one draft
+
+  /// Returns the mean length of the drafts, rounded up.
+  [[nodiscard]] std::size_t mean() const noexcept {
+    return all == 0 || sequences == 0 ? tokens : (all + sequences - 1) / sequences;
+  }
+};
+
+/// The times of a head's drafts, for each range of lengths: 1, 2, 3 to 4, 5 to 8, and so on. A time that is a surprise
+/// is not believed at once (RecentSamples). 2,048 passes without a draft halve what is believed, so a head that seemed
+/// slow is timed again; that time then counts in full.
+class HeadTimes {
+ public:
+  void learn(std::size_t tokens, std::int64_t nanoseconds) noexcept {
+    const std::int64_t time = std::clamp<std::int64_t>(nanoseconds, 1, most_time);
+    RecentSamples<std::int64_t>& times = times_[range_of(tokens)];
+    if (times.count >= 3) usual_.learn(time, times.value);
+    times.add(time, times.count > 0 ? times.value : time, usual_, 0);
+    idle_ = 0;
+  }
+  void idle() noexcept { idle_ = std::min(idle_ + 1, std::uint32_t{1} << 20); }
+  /// Returns nanoseconds, or 0 if nothing is known. Lengths that were not timed are taken in proportion to the nearest
+  /// range that was, but no shorter draft takes longer.
+  [[nodiscard]] std::int64_t forecast(std::size_t tokens) const noexcept {
+    return nearest(range_of(tokens), false,
+                   [this](std::size_t range) { return times_[range].count > 0 ? faded(times_[range].value) : 0; });
+  }
+
+  static constexpr std::size_t ranges = 6;
+  static std::size_t range_of(std::size_t count) noexcept {
+    return std::min(static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(count, 1) - 1)), ranges - 1);
+  }
+  /// Returns the time of `range`, or one derived from the nearest range that has one, or 0. `at(range)`: the time of a
+  /// range; 0: none. More of something is taken to cost in proportion. `less`: fewer of it cost less in proportion,
+  /// or else as much.
+  template <class At>
+  static std::int64_t nearest(std::size_t range, bool less, At&& at) noexcept {
+    for (std::size_t apart = 0; apart < ranges; ++apart) {
+      if (apart <= range)
+        if (const std::int64_t below = at(range - apart); below > 0) return below << apart;
+      if (range + apart < ranges)
+        if (const std::int64_t above = at(range + apart); above > 0)
+          return less ? std::max(above >> apart, std::int64_t{1}) : above;
+    }
+    return 0;
+  }
+
+ private:
+  static constexpr std::int64_t most_time = std::int64_t{1} << 39;  // nine minutes
+  [[nodiscard]] std::int64_t faded(std::int64_t time) const noexcept { return time >> std::min(idle_ / 2048, 40U); }
+
+  std::array<RecentSamples<std::int64_t>, ranges> times_{};
+  UsualError usual_;
+  std::uint32_t idle_ = 0;  // passes since the last draft
+};
+
+/// What a run of a head costs, in plain passes: told, or learned from times. Before the first time, it counts as 5% of
+/// a plain pass. Times are kept for each range of tokens and of sequences, so a head that takes as long for many
+/// sequences as for one is told apart from one that does not: fewer sequences than were timed are first taken to cost
+/// less in proportion.
+class HeadCosts {
+ public:
+  explicit HeadCosts(std::optional<HeadCost> told = {}) noexcept : told_(told) {}
+
+  /// `plain`: the learned time of a plain pass, in nanoseconds; 0: unknown.
+  [[nodiscard]] std::int64_t cost(const HeadRun& run, std::int64_t plain) const noexcept {
+    if (told_) {
+      const auto times = [](std::size_t count, Cost cost) {
+        return static_cast<std::int64_t>(std::min(count, most_counted)) * std::int64_t{cost};
+      };
+      return std::min(std::int64_t{told_->draft} + times(run.tokens, told_->token) +
+                          times(run.all == 0 ? run.tokens : run.all, told_->row),
+                      most_cost);
+    }
+    const std::int64_t time = HeadTimes::nearest(HeadTimes::range_of(run.sequences), true,
+                                                 [&](std::size_t range) { return times_[range].forecast(run.mean()); });
+    return time > 0 && plain > 0 ? in_plain_passes(time, plain) : std::int64_t{to_cost(0.05)};
+  }
+  /// Learns how long a run took, and returns its cost. A time can be wrong by any factor: without told costs, no run
+  /// costs more than the burst of the loss budget.
+  std::int64_t ran(const HeadRun& run, std::optional<Duration> time, std::int64_t plain) noexcept {
+    if (told_) return cost(run, plain);
+    const bool timed = time && time->count() > 0;
+    if (timed) times_[HeadTimes::range_of(run.sequences)].learn(run.mean(), time->count());
+    return std::min<std::int64_t>(timed && plain > 0 ? in_plain_passes(time->count(), plain) : cost(run, plain),
+                                  LossBudget::burst);
+  }
+  /// Counts a pass without a run.
+  void idle() noexcept {
+    for (HeadTimes& times : times_) times.idle();
+  }
+
+ private:
+  static constexpr std::int64_t most_cost = 1024 * std::int64_t{cost_one};
+  static constexpr std::size_t most_counted = 1 << 12;
+
+  static std::int64_t in_plain_passes(std::int64_t time, std::int64_t plain) noexcept {
+    constexpr std::int64_t most = std::int64_t{1} << 46;
+    return std::min(UnitScale::divide(std::min(time, most), plain), most_cost);
+  }
+
+  std::optional<HeadCost> told_;
+  std::array<HeadTimes, HeadTimes::ranges> times_{};
+};
+
+/// Returns the length of a head's draft that is worth most, without the cost that every draft has. `price`: the tokens
+/// that a plain pass is worth, in UnitScale. `more(tokens)`: what that many tokens cost.
+template <class More>
+[[nodiscard]] std::size_t best_head_length(const HeadForecast& forecast, std::int64_t price, std::size_t most,
+                                           More&& more) noexcept {
+  std::int64_t path = UnitScale::one;
+  std::int64_t sum = 0;
+  std::size_t best = 0;
+  std::int64_t value = 0;
+  for (std::size_t tokens = 1; tokens <= std::min(most, HeadForecast::most_tokens); ++tokens) {
+    path = ProbabilityScale::multiply(path, std::int64_t{forecast.rates[tokens - 1].raw()});
+    sum += path;
+    const std::int64_t worth = sum - UnitScale::multiply(price, more(tokens));
+    if (worth > value) value = worth, best = tokens;
+  }
+  return best;
+}
+
+}}}  // namespace reprise::detail
