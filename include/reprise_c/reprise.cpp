@@ -15,8 +15,8 @@
 #include "reprise/core/detail/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/headed_speculator.hpp"
 #include "reprise/loop/follower.hpp"
-#include "reprise/speculator.hpp"
 #include "reprise_c/detail/arguments.hpp"
 #include "reprise_c/detail/handles.hpp"
 #include "reprise_c/detail/step.hpp"
@@ -46,7 +46,7 @@ reprise_status measured(Handle* handle, size_t* needed, Write write) noexcept {
   return handle->last.status(result);
 }
 
-CostPrior learned_by(const Speculator& session) noexcept { return session.control().learned().prior(); }
+CostPrior learned_by(const HeadedSpeculator& session) noexcept { return session.control().learned().prior(); }
 
 }  // namespace
 
@@ -117,7 +117,7 @@ reprise_status reprise_follower_create(const reprise_options* options, reprise_f
                                        reprise_error* error) {
   auto result = c::clear(follower);
   if (!result) return c::created(error, result);
-  return c::created(error, c::make_with_session<reprise_follower, Follower<Speculator>>(options, *follower));
+  return c::created(error, c::make_with_session<reprise_follower, Follower<HeadedSpeculator>>(options, *follower));
 }
 
 void reprise_follower_destroy(reprise_follower* follower) {
@@ -200,6 +200,22 @@ void reprise_batch_destroy(reprise_batch* batch) {
 reprise_status reprise_batch_draft(reprise_batch* batch, reprise_slot* slots, size_t count, int64_t now_ns) {
   if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
   return batch->last.status(c::draft(*batch, slots, count, now_ns));
+}
+
+reprise_status reprise_batch_propose_lookup(reprise_batch* batch, reprise_slot* slots, size_t count, int64_t now_ns) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return batch->last.status(c::propose_lookup(*batch, slots, count, now_ns));
+}
+
+reprise_status reprise_batch_add_head(reprise_batch* batch, size_t slot, const reprise_token* tokens, size_t count) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  const auto given = c::array_of(tokens, count);
+  return batch->last.status(given ? batch->follower.add_head(slot, *given) : given.error());
+}
+
+reprise_status reprise_batch_draft_proposed(reprise_batch* batch, reprise_slot* slots, size_t count, int64_t head_ns) {
+  if (batch == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return batch->last.status(c::draft_proposed(*batch, slots, count, head_ns));
 }
 
 reprise_status reprise_batch_known(reprise_batch* batch, reprise_slot* slots, size_t count) {
@@ -288,7 +304,7 @@ const reprise_error* reprise_batch_error(const reprise_batch* batch) {
 reprise_status reprise_session_create(const reprise_options* options, reprise_session** session, reprise_error* error) {
   auto result = c::clear(session);
   if (!result) return c::created(error, result);
-  return c::created(error, c::make_with_session<reprise_session, Speculator>(options, *session));
+  return c::created(error, c::make_with_session<reprise_session, HeadedSpeculator>(options, *session));
 }
 
 reprise_status reprise_session_keep(reprise_session* session) {
@@ -327,6 +343,19 @@ reprise_status reprise_session_begin(reprise_session* session, const reprise_tok
   const auto can = c::capabilities_of(capabilities);
   if (!can) return session->last.status(can);
   return session->gives_up(session->session.begin(*given, *can, c::cached_of(cached)));
+}
+
+reprise_status reprise_session_propose_lookup(reprise_session* session, const reprise_limits* limits, size_t most,
+                                              size_t* tokens) {
+  const auto cleared = c::clear(tokens);
+  if (session == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return session->last.status(cleared ? c::propose_lookup(*session, limits, most, *tokens) : cleared);
+}
+
+reprise_status reprise_session_add_head(reprise_session* session, const reprise_token* tokens, size_t count,
+                                        int64_t head_ns) {
+  if (session == nullptr) return REPRISE_INVALID_ARGUMENT;
+  return session->last.status(c::add_head(*session, tokens, count, head_ns));
 }
 
 reprise_status reprise_session_plan(reprise_session* session, const reprise_limits* limits, size_t most,
@@ -418,7 +447,7 @@ reprise_status reprise_session_state(reprise_session* session, reprise_state* st
   const auto cleared = c::clear_struct(state);
   if (session == nullptr) return REPRISE_INVALID_ARGUMENT;
   if (!cleared) return session->last.status(cleared);
-  const Speculator& now = session->session;
+  const HeadedSpeculator& now = session->session;
   const TokenSpan output = now.output();
   c::write_struct(*state, {.size = 0,
                            .context = now.context().data(),

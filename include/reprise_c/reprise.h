@@ -180,6 +180,10 @@ typedef struct reprise_options {
   size_t vocabulary;            /* number of token ids; 0: unknown. Negative ids and those from here on are
                                  * placeholders, for example of images: never drafted, and no match contains one */
   uint64_t salt;                /* a number for the parties that share text in the memory */
+  double head_draft;            /* with a curve: what any run of the engine's draft head or draft model costs, in plain
+                                 * passes. Without a curve, its costs are learned, and these three must be 0 */
+  double head_token;            /* the same for each token of the longest draft */
+  double head_row;              /* the same for each token of every draft */
 } reprise_options;
 
 /* ---- Followers -------------------------------------------------------------------------------------------------- */
@@ -255,6 +259,18 @@ REPRISE_API void reprise_batch_destroy(reprise_batch* batch);
  * reprise_follower_draft(). REPRISE_INVALID_ARGUMENT: among others, a wrong `after`, and a slot number that does not
  * exist or occurs twice. A slot for which memory runs out gets an empty draft. */
 REPRISE_API reprise_status reprise_batch_draft(reprise_batch* batch, reprise_slot* slots, size_t count, int64_t now_ns);
+/* reprise_batch_draft() in two parts, for an engine that also has a draft head or a draft model. Writes to `drafted` of
+ * each slot how many tokens the head should draft for it; 0: none. See batch/batch_follower.hpp. */
+REPRISE_API reprise_status reprise_batch_propose_lookup(reprise_batch* batch, reprise_slot* slots, size_t count,
+                                                        int64_t now_ns);
+/* Then, for each slot that should have them: adds the tokens of the head, which follow the ids of the slot. More tokens
+ * than it should draft are left out. */
+REPRISE_API reprise_status reprise_batch_add_head(reprise_batch* batch, size_t slot, const reprise_token* tokens,
+                                                  size_t count);
+/* Then: writes the drafts of the same slots, in the same order. `head_ns`: how long the head took for all of them, not
+ * negative; 0: unknown. REPRISE_INVALID_ARGUMENT: among others, another number of slots. */
+REPRISE_API reprise_status reprise_batch_draft_proposed(reprise_batch* batch, reprise_slot* slots, size_t count,
+                                                        int64_t head_ns);
 /* Writes to `after` of each slot the number of tokens that it knows if its `ids` begin with them, or else 0. So an
  * engine without request numbers finds the slot of a text, and passes only the ids after these. */
 REPRISE_API reprise_status reprise_batch_known(reprise_batch* batch, reprise_slot* slots, size_t count);
@@ -432,6 +448,15 @@ REPRISE_API reprise_status reprise_session_predict(reprise_session* session, con
  * last. The other tokens are pending: the first pass runs them. `capabilities` may be null. */
 REPRISE_API reprise_status reprise_session_begin(reprise_session* session, const reprise_token* tokens, size_t count,
                                                  size_t cached, const reprise_capabilities* capabilities);
+/* For an engine that also has a draft head or a draft model, before reprise_session_plan(): writes to `*tokens` how
+ * many tokens the head should draft, 0 for none. An open pass is given up. `limits` and `most` are those of the next
+ * plan, which then does not read its own. See headed_speculator.hpp. */
+REPRISE_API reprise_status reprise_session_propose_lookup(reprise_session* session, const reprise_limits* limits,
+                                                          size_t most, size_t* tokens);
+/* Then, if it should draft: adds the tokens of the head. More than it should draft are left out. `head_ns`: how long
+ * the head took, not negative; 0: unknown. */
+REPRISE_API reprise_status reprise_session_add_head(reprise_session* session, const reprise_token* tokens, size_t count,
+                                                    int64_t head_ns);
 /* Returns the next pass to run, with at most `most` drafted tokens. An open pass is given up: it may have run, so it
  * counts as lost for the loss budget. `limits` may be null. They apply until the next plan. */
 REPRISE_API reprise_status reprise_session_plan(reprise_session* session, const reprise_limits* limits, size_t most,

@@ -20,13 +20,14 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/draft/detail/headed_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/headed_speculator.hpp"
 #include "reprise/history/memory.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/table_snapshots.hpp"
 #include "reprise/loop/follower.hpp"
 #include "reprise/loop/round.hpp"
-#include "reprise/speculator.hpp"
 #include "reprise/stats/statistics.hpp"
 #include "reprise/stats/statistics_text.hpp"
 #include "reprise_c/detail/arguments.hpp"
@@ -60,16 +61,17 @@ struct reprise_memory {
 };
 
 struct reprise_follower {
-  reprise::Follower<reprise::Speculator> follower;
+  reprise::Follower<reprise::HeadedSpeculator> follower;
   reprise::c::KeptCosts costs = {};
   reprise::detail::Buffer<reprise::Token> eos = {};
   reprise::c::LastError last = {};
 };
 
 struct reprise_batch {
-  reprise::BatchFollower<reprise::NgramDrafter<>> follower;
+  reprise::BatchFollower<reprise::detail::HeadedDrafter<>> follower;
   reprise::c::KeptCosts costs = {};
   reprise::detail::Buffer<reprise::FollowedSlot> slots = {};  // scratch memory
+  std::size_t proposed = 0;                       // slots whose drafts reprise_batch_draft_proposed() can have
   reprise::detail::OwnedArray<bool> failed = {};  // in a step: the slot has no request, because one could not begin
   reprise::detail::OwnedArray<reprise::detail::Buffer<reprise::Token>> eos =
       {};  // of each slot, after the first one is set
@@ -84,18 +86,19 @@ struct reprise_session {
     bool chain = true;
   };
 
-  reprise::Speculator session;
+  reprise::HeadedSpeculator session;
   reprise::c::KeptCosts costs = {};
   reprise::Limits limits = {};  // a round refers to it
   // Not in Limits::eos, because a std::vector can only report that memory ran out by an exception.
   reprise::detail::Buffer<reprise::Token> eos = {};
   std::optional<Open> open = {};
+  bool proposed = false;  // by reprise_session_propose_lookup(), for the next plan
   reprise::c::LastError last = {};
 
   /// Returns the status of a call that gives up the open pass, unless it fails.
   template <class T>
   reprise_status gives_up(const reprise::Result<T>& result) noexcept {
-    if (result || result.error().code == reprise::ErrorCode::out_of_memory) open.reset();
+    if (result || result.error().code == reprise::ErrorCode::out_of_memory) open.reset(), proposed = false;
     return last.status(result);
   }
 };
@@ -148,8 +151,20 @@ inline constexpr std::uint64_t no_tokenizer = 0;
 struct GivenOptions {
   NgramOptions drafter;
   CostOptions costs;
+  std::optional<HeadCost> head;
   std::optional<Memory> memory;  ///< that has the learned costs; none if costs are told
 };
+
+/// Returns the told cost of a head, if there is one.
+[[nodiscard]] inline Result<std::optional<HeadCost>> head_cost(const reprise_options& in) noexcept {
+  const auto known = [](double cost) { return cost >= 0 && cost <= 1024; };
+  if (!known(in.head_draft) || !known(in.head_token) || !known(in.head_row))
+    return refused("a cost of the head is not between 0 and 1024: pass it in plain passes");
+  if (in.head_draft == 0 && in.head_token == 0 && in.head_row == 0) return std::optional<HeadCost>();
+  if (in.curve == nullptr)
+    return refused("there is a cost of the head, but no curve: tell both, or none to learn both from times");
+  return std::optional(HeadCost{to_cost(in.head_draft), to_cost(in.head_token), to_cost(in.head_row)});
+}
 
 /// Converts options.
 [[nodiscard]] inline Result<GivenOptions> given_options(const reprise_options* in) noexcept {
@@ -179,6 +194,10 @@ struct GivenOptions {
     if (!curve) return curve.error();
     given.costs.curve = *std::move(curve);
   }
+  if (auto head = head_cost(*read); !head)
+    return head.error();
+  else
+    given.head = *head;
   return given;
 }
 
@@ -187,7 +206,8 @@ template <class Handle, class Object>
 [[nodiscard]] Result<void> make_with_session(const reprise_options* in, Handle*& made) noexcept {
   auto given = given_options(in);
   if (!given) return given.error();
-  return make(made, Object(Speculator(given->drafter, std::move(given->costs))), KeptCosts{std::move(given->memory)});
+  return make(made, Object(HeadedSpeculator(given->drafter, std::move(given->costs), given->head)),
+              KeptCosts{std::move(given->memory)});
 }
 
 /// Ends the sequence of a handle, which the memory has then.
@@ -336,7 +356,9 @@ inline void keep(reprise_session& handle) noexcept {
   if (!given) return given.error();
   options.curve = std::move(given->costs.curve);
   options.max_nodes = given->costs.max_nodes;
-  auto follower = BatchFollower<NgramDrafter<>>::make(slots, NgramDrafter<>(given->drafter), std::move(options));
+  options.head = given->head;
+  auto follower = decltype(reprise_batch::follower)::make(
+      slots, detail::HeadedDrafter<>(NgramDrafter<>(given->drafter)), std::move(options));
   if (!follower) return follower.error();
   follower->planner().assume(1, given->costs.prior);
   detail::Buffer<FollowedSlot> scratch;
@@ -366,9 +388,9 @@ inline void keep(reprise_session& handle) noexcept {
   return {};
 }
 
-/// Writes the drafts to `slots`.
-[[nodiscard]] inline Result<void> draft(reprise_batch& handle, reprise_slot* slots, std::size_t count,
-                                        std::int64_t now_ns) noexcept {
+/// Reads `slots` into handle.slots.
+[[nodiscard]] inline Result<void> read_slots(reprise_batch& handle, reprise_slot* slots, std::size_t count,
+                                             std::int64_t now_ns) noexcept {
   const auto given = array_of(slots, count);
   if (!given) return given.error();
   for (reprise_slot& slot : *given) slot.draft = nullptr, slot.drafted = 0;
@@ -381,9 +403,45 @@ inline void keep(reprise_session& handle) noexcept {
     if (!ids) return ids.error();
     handle.slots.push_reserved({slot.slot, *ids, slot.most, number_of(slot.conversation), slot.after});
   }
+  return {};
+}
+inline void write_drafts(std::span<const TokenSpan> drafts, reprise_slot* slots) noexcept {
+  for (std::size_t i = 0; i < drafts.size(); ++i)
+    slots[i].draft = drafts[i].data(), slots[i].drafted = drafts[i].size();
+}
+
+/// Writes the drafts to `slots`.
+[[nodiscard]] inline Result<void> draft(reprise_batch& handle, reprise_slot* slots, std::size_t count,
+                                        std::int64_t now_ns) noexcept {
+  handle.proposed = 0;
+  if (auto read = read_slots(handle, slots, count, now_ns); !read) return read;
   const auto drafts = handle.follower.draft({handle.slots.data(), count}, time_of(now_ns));
   if (!drafts) return drafts.error();
-  for (std::size_t i = 0; i < count; ++i) slots[i].draft = (*drafts)[i].data(), slots[i].drafted = (*drafts)[i].size();
+  write_drafts(*drafts, slots);
+  return {};
+}
+/// Writes how many tokens the head should draft for each of `slots`.
+[[nodiscard]] inline Result<void> propose_lookup(reprise_batch& handle, reprise_slot* slots, std::size_t count,
+                                                 std::int64_t now_ns) noexcept {
+  handle.proposed = 0;
+  if (auto read = read_slots(handle, slots, count, now_ns); !read) return read;
+  const auto asked = handle.follower.propose_lookup({handle.slots.data(), count}, time_of(now_ns));
+  if (!asked) return asked.error();
+  for (std::size_t i = 0; i < count; ++i) slots[i].drafted = (*asked)[i];
+  handle.proposed = count;
+  return {};
+}
+[[nodiscard]] inline Result<void> draft_proposed(reprise_batch& handle, reprise_slot* slots, std::size_t count,
+                                                 std::int64_t head_ns) noexcept {
+  const auto given = array_of(slots, count);
+  if (!given) return given.error();
+  for (reprise_slot& slot : *given) slot.draft = nullptr, slot.drafted = 0;
+  if (head_ns < 0) return refused("head_ns is negative: pass 0 if the time is unknown");
+  if (count != handle.proposed)
+    return refused("these are not the slots of the last call: call reprise_batch_propose_lookup() with them first",
+                   count, handle.proposed);
+  handle.proposed = 0;
+  write_drafts(handle.follower.draft_proposed(time_of(head_ns)), slots);
   return {};
 }
 
@@ -420,11 +478,33 @@ inline void keep(reprise_session& handle) noexcept {
   return {};
 }
 
+/// Starts a round. Writes how many tokens the head should draft.
+[[nodiscard]] inline Result<void> propose_lookup(reprise_session& handle, const reprise_limits* limits,
+                                                 std::size_t most, std::size_t& tokens) noexcept {
+  if (auto set = set_limits(handle, limits, most); !set) return set;
+  handle.open.reset();
+  tokens = handle.session.propose_lookup(handle.limits);
+  handle.proposed = true;
+  return {};
+}
+[[nodiscard]] inline Result<void> add_head(reprise_session& handle, const reprise_token* tokens, std::size_t count,
+                                           std::int64_t head_ns) noexcept {
+  const auto given = array_of(tokens, count);
+  if (!given) return given.error();
+  if (head_ns < 0) return refused("head_ns is negative: pass 0 if the time is unknown");
+  if (!handle.proposed)
+    return Error{ErrorCode::not_proposed,
+                 "there is no draft of the lookup: call reprise_session_propose_lookup() first"};
+  return handle.session.add_head(*given, handle.limits, time_of(head_ns));
+}
 [[nodiscard]] inline Result<Pass> plan(reprise_session& handle, const reprise_limits* limits,
                                        std::size_t most) noexcept {
-  if (auto set = set_limits(handle, limits, most); !set) return set.error();
-  handle.open.reset();
-  static_cast<void>(handle.session.propose(handle.limits));
+  if (!std::exchange(handle.proposed, false)) {
+    if (auto set = set_limits(handle, limits, most); !set) return set.error();
+    handle.open.reset();
+    handle.session.strategy().clear();
+    static_cast<void>(handle.session.propose(handle.limits));
+  }
   auto pass = handle.session.plan();
   if (!pass) return pass;
   reprise_session::Open open{pass->ticket, pass->drafted, true};
