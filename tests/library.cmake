@@ -227,6 +227,7 @@ reprise_add_tests(
   reprise-property-tests
   property/exact_sampling.test.cpp
   property/batch_follower.test.cpp
+  property/batch_heads.test.cpp
   property/draft_head.test.cpp
   property/follower.test.cpp
   property/index_equivalence.test.cpp
@@ -249,6 +250,7 @@ if(REPRISE_BUILD_C)
     reprise-c-tests
     c/c_calls.test.cpp
     c/c_interface.test.cpp
+    c/heads.test.cpp
     c/steps.test.cpp
     llama_server/server_files.test.cpp
     ${PROJECT_SOURCE_DIR}/examples/llama_server/private_files.cpp

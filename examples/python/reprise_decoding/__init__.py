@@ -13,7 +13,7 @@ from ._errors import ArgumentError, Error, NoMemoryError, OrderError
 from ._library import UNLIMITED
 from ._library import VERSION as __version__
 from ._memory import Memory
-from ._options import Options
+from ._options import HeadCost, Options
 from ._request import Request, request
 from ._session import Commit, Pass, Session
 from ._statistics import Statistics
@@ -28,6 +28,7 @@ __all__ = [
     "Error",
     "Memory",
     "NoMemoryError",
+    "HeadCost",
     "Options",
     "OrderError",
     "Pass",

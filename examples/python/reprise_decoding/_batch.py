@@ -11,10 +11,10 @@ from typing import Any
 from . import _library
 from ._arrays import BELOW, Tokens, address, copied, ends, text, tokens, whole
 from ._costs import CostCurve
-from ._errors import ArgumentError
+from ._errors import ArgumentError, OrderError
 from ._handle import Owner
 from ._memory import Memory
-from ._options import bound_of, checked_bytes, checked_clock, engine_name, options
+from ._options import HeadCost, bound_of, checked_bytes, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
 
@@ -26,7 +26,7 @@ class BatchDrafter(Owner):
     another slot needs no call. All slots share the rows of a pass: a slot drafts only tokens that are worth their cost
     in a pass of this size.
 
-    `slots`: 1 to 65,536. The other options are those of Drafter, each for a slot. `saved_costs` are
+    `slots`: 1 to 65,536. The other options are those of Drafter, each for a slot, and `head_cost`: see HeadCost. `saved_costs` are
     those of passes of one sequence: pass those of more sequences to load_costs().
 
     One thread may use a batch at a time. A second one gets an OrderError.
@@ -49,11 +49,13 @@ class BatchDrafter(Owner):
         engine: str | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         vocabulary: int = 0,
+        head_cost: HeadCost | float | None = None,
     ) -> None:
         self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
         self._size = whole(slots, "slots", least=1, most=65536)
-        struct, shown = options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt)
+        self._proposed: Any = None
+        struct, shown = options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt, head_cost)
         self._create(struct, f"{self._size} slots, {shown}", self._size)
 
     @property
@@ -77,27 +79,51 @@ class BatchDrafter(Owner):
         tokens that the slot knows: its `ids` are those after them, possibly none. So only new tokens are read. A wrong
         number is refused; a slot of another request must be left out.
         """
-        if not isinstance(ids, Mapping):
-            raise TypeError(f"ids: must be a dict of token ids by slot, but is of the type {type(ids).__name__}")
-        arrays, array = [], (_library.Slot * len(ids))()  # the arrays have to outlive the call
-        for entry, (slot, given) in zip(array, ids.items()):
-            entry.slot = self._known(slot)
-            arrays.append(text(given, f"ids[{slot}]"))
-            if after is not None and slot in after:
-                entry.after = whole(after[slot], f"after[{slot}]", least=1)
-            elif not arrays[-1].size:
-                raise ArgumentError(f"ids[{slot}]: is empty: pass at least one token, or leave out the slot")
-            entry.ids, entry.count = address(arrays[-1]), arrays[-1].size
-            entry.most = min(whole(_of_slot(most, slot, "most") if isinstance(most, Mapping) else most, "most"), 2**31)
-            if conversations is not None:
-                number = _of_slot(conversations, slot, "conversations")
-                entry.conversation = whole(number, f"conversations[{slot}]", least=1, most=2**64 - 1)
+        array = self._slots(ids, most, conversations, after)
+        at = self._clock() if now is None else whole(now, "now")
+        drafts: dict[int, Tokens] = self._call("draft", array, len(array), at, read=lambda: self._drafts(array))
+        return drafts
+
+    def propose_lookup(
+        self,
+        ids: Mapping[int, Any],
+        most: int | Mapping[int, int] = 16,
+        conversations: Mapping[int, int] | None = None,
+        now: int | None = None,
+        after: Mapping[int, int] | None = None,
+    ) -> dict[int, int]:
+        """draft() in two parts, for an engine that also has a draft head or a draft model.
+
+            wanted = batch.propose_lookup(ids)
+            for slot, count in wanted.items():
+                if count: batch.add_head(slot, ...`count` tokens that follow ids[slot]...)
+            drafts = batch.draft_proposed(ns)
+
+        Returns how many tokens the head should draft for each slot; 0: none. Arguments: those of draft().
+        """
+        array = self._slots(ids, most, conversations, after)
         at = self._clock() if now is None else whole(now, "now")
 
-        def read() -> dict[int, Tokens]:
-            return {entry.slot: copied(entry.draft, entry.drafted) for entry in array}
+        def read() -> dict[int, int]:
+            self._proposed = array
+            return {entry.slot: entry.drafted for entry in array}
 
-        drafts: dict[int, Tokens] = self._call("draft", array, len(array), at, read=read)
+        wanted: dict[int, int] = self._call("propose_lookup", array, len(array), at, read=read)
+        return wanted
+
+    def add_head(self, slot: int, ids: Any) -> None:
+        """Adds the draft of the head for a slot. More tokens than it should draft are left out."""
+        array = tokens(ids, "ids", self._below)
+        self._call("add_head", self._known(slot), address(array), array.size)
+
+    def draft_proposed(self, ns: int = 0) -> dict[int, Tokens]:
+        """Returns the drafts for the slots of propose_lookup(). `ns`: how long the head took for all; 0: unknown."""
+        array, took = self._proposed, whole(ns, "ns")
+        if array is None:
+            raise OrderError("there is no draft of the lookup: call propose_lookup() first")
+        drafts: dict[int, Tokens] = self._call(
+            "draft_proposed", array, len(array), took, read=lambda: self._drafts(array)
+        )
         return drafts
 
     def known(self, slot: int, ids: Any) -> int:
@@ -179,6 +205,36 @@ class BatchDrafter(Owner):
         """
         held = checked_bytes(saved, "saved")
         self._call("load_costs", whole(sequences, "sequences", least=1), engine_name(engine), held, len(held))
+
+    def _drafts(self, array: Any) -> dict[int, Tokens]:
+        self._proposed = None
+        return {entry.slot: copied(entry.draft, entry.drafted) for entry in array}
+
+    def _slots(
+        self,
+        ids: Mapping[int, Any],
+        most: int | Mapping[int, int],
+        conversations: Mapping[int, int] | None,
+        after: Mapping[int, int] | None,
+    ) -> Any:
+        if not isinstance(ids, Mapping):
+            raise TypeError(f"ids: must be a dict of token ids by slot, but is of the type {type(ids).__name__}")
+        arrays: list[Any] = []
+        array: Any = (_library.Slot * len(ids))()
+        for entry, (slot, given) in zip(array, ids.items()):
+            entry.slot = self._known(slot)
+            arrays.append(text(given, f"ids[{slot}]"))
+            if after is not None and slot in after:
+                entry.after = whole(after[slot], f"after[{slot}]", least=1)
+            elif not arrays[-1].size:
+                raise ArgumentError(f"ids[{slot}]: is empty: pass at least one token, or leave out the slot")
+            entry.ids, entry.count = address(arrays[-1]), arrays[-1].size
+            entry.most = min(whole(_of_slot(most, slot, "most") if isinstance(most, Mapping) else most, "most"), 2**31)
+            if conversations is not None:
+                number = _of_slot(conversations, slot, "conversations")
+                entry.conversation = whole(number, f"conversations[{slot}]", least=1, most=2**64 - 1)
+        array.arrays = arrays  # they have to outlive the call
+        return array
 
     def _known(self, slot: int) -> int:
         return whole(slot, "slot", most=self._size - 1)

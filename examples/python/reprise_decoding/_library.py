@@ -64,6 +64,9 @@ class Options(Structure):
         ("engine", c_char_p),
         ("vocabulary", c_size_t),
         ("salt", c_uint64),
+        ("head_draft", c_double),
+        ("head_token", c_double),
+        ("head_row", c_double),
     ]
 
 
@@ -251,6 +254,9 @@ FUNCTIONS = {
     "reprise_batch_create": "ipzpe",
     "reprise_batch_destroy": "vp",
     "reprise_batch_draft": "ippzl",
+    "reprise_batch_propose_lookup": "ippzl",
+    "reprise_batch_add_head": "ipzpz",
+    "reprise_batch_draft_proposed": "ippzl",
     "reprise_batch_known": "ippz",
     "reprise_batch_step": "vp",
     "reprise_batch_ran": "ipz",
@@ -270,6 +276,8 @@ FUNCTIONS = {
     "reprise_session_destroy": "vp",
     "reprise_session_predict": "ippz",
     "reprise_session_begin": "ippzzp",
+    "reprise_session_propose_lookup": "ippzp",
+    "reprise_session_add_head": "ippzl",
     "reprise_session_plan": "ippzp",
     "reprise_session_report_top_k": "ipzpz",
     "reprise_session_report_prompt_row": "ipzpz",

@@ -7,7 +7,7 @@ import ctypes
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from . import _library
 from ._arrays import BELOW, number, whole
@@ -18,6 +18,14 @@ from ._memory import Memory, salt_number
 
 
 LONGEST = 64  # drafted tokens of a sequence in any pass
+
+
+class HeadCost(NamedTuple):
+    """What a run of a draft head or draft model costs, in plain passes. The costs of passes must be told, too."""
+
+    draft: float = 0.0  #: any run
+    token: float = 0.0  #: each token of the longest draft
+    row: float = 0.0  #: each token of every draft, in a batch
 
 
 class Options(TypedDict, total=False):
@@ -45,6 +53,7 @@ def options(
     engine: str | None = None,
     vocabulary: int = 0,
     salt: int | str = 0,
+    head_cost: HeadCost | float | None = None,
 ) -> tuple[Any, str]:
     """Returns the struct, and a text that shows it."""
     if cost is None or isinstance(cost, CostCurve):
@@ -61,6 +70,7 @@ def options(
         checked_bytes(saved_costs, "saved_costs")
         if engine is None:
             raise ArgumentError("engine: is missing; pass the name that save_costs() was given")
+    head = head_cost if isinstance(head_cost, tuple) else (head_cost or 0.0,)
     struct = _library.Options(
         ctypes.sizeof(_library.Options),
         *(handle.pointer if handle is not None else None for handle in handles),
@@ -72,6 +82,7 @@ def options(
         engine_name(engine) if engine is not None else None,
         vocabulary,
         salt_number(salt),
+        *(number(cost, "head_cost", "a HeadCost or a number") for cost in head),
     )
     struct.handles = handles  # they have to outlive it
     given = {"cost": curve, "memory": memory, "max_draft": max_draft, "max_bytes": max_bytes, "engine": engine}

@@ -19,7 +19,7 @@ from ._costs import CostCurve
 from ._errors import ArgumentError, OrderError
 from ._handle import Owner
 from ._memory import Memory
-from ._options import bound_of, checked_clock, engine_name, options
+from ._options import HeadCost, bound_of, checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
 _ROLLBACKS = {"trim": 0, "snapshot": 1, "per_row": 2}
@@ -78,7 +78,8 @@ class Session(Owner):
             done = session.commit(picks)
             ...keep done.rows in the cache...
 
-    Options: as for Drafter. One thread may use a session at a time. A second one gets an OrderError.
+    Options: as for Drafter, and `head_cost`, see HeadCost: without it, the times of a head are learned. One thread may
+    use a session at a time. A second one gets an OrderError.
     """
 
     _kind = "session"
@@ -98,10 +99,11 @@ class Session(Owner):
         engine: str | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         vocabulary: int = 0,
+        head_cost: HeadCost | float | None = None,
     ) -> None:
         self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
-        self._create(*options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt))
+        self._create(*options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt, head_cost))
         self._planned: int | None = None
 
     def predict(self, ids: Any) -> None:
@@ -155,6 +157,33 @@ class Session(Owner):
         self._call("begin", address(array), array.size, _cached(cached), ctypes.byref(able))
         self._planned = None
 
+    def propose_lookup(
+        self, most: int | None = None, *, max_tokens: int = 0, max_context: int = 0, eos: Any = ()
+    ) -> int:
+        """For an engine that also has a draft head or a draft model, before plan().
+
+            wanted = session.propose_lookup(most=16, max_tokens=200, eos=2)
+            if wanted:
+                ...draft `wanted` tokens that follow session.context...
+                session.add_head(drafted, ns)
+            step = session.plan()
+
+        Returns how many tokens the head should draft; 0: it should not run. The arguments are those of plan(), which
+        then reads none. An open pass is given up.
+        """
+        limits, asked = self._limits(max_tokens, max_context, eos), ctypes.c_size_t()
+        bound = _library.UNLIMITED if most is None else whole(most, "most")
+        self._call("propose_lookup", ctypes.byref(limits), bound, ctypes.byref(asked))
+        return asked.value
+
+    def add_head(self, ids: Any, ns: int = 0) -> None:
+        """Adds the draft of the head. More tokens than it should draft are left out.
+
+        `ns`: how long it took, by the clock of the passes; 0: unknown. An empty draft counts with its time.
+        """
+        array = tokens(ids, "ids", self._below)
+        self._call("add_head", address(array), array.size, whole(ns, "ns"))
+
     def plan(
         self, most: int | None = None, *, max_tokens: int = 0, max_context: int = 0, eos: Any = ()
     ) -> Pass | None:
@@ -163,14 +192,7 @@ class Session(Owner):
         `max_tokens`: output tokens. `max_context`: tokens of the sequence. 0: no bound. `eos`: the token that ends
         generation, or several of them. An open pass is given up.
         """
-        final = ends(eos, self._below)
-        limits = _library.Limits(
-            ctypes.sizeof(_library.Limits),
-            whole(max_tokens, "max_tokens"),
-            whole(max_context, "max_context"),
-            final.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)) if final.size else None,
-            final.size,
-        )
+        limits = self._limits(max_tokens, max_context, eos)
         bound = _library.UNLIMITED if most is None else whole(most, "most")
         out = _library.Pass(ctypes.sizeof(_library.Pass))
 
@@ -312,6 +334,18 @@ class Session(Owner):
     def save_costs(self, engine: str) -> bytes:
         """As Drafter.save_costs()."""
         return self._bytes("save_costs", engine_name(engine))
+
+    def _limits(self, max_tokens: int, max_context: int, eos: Any) -> _library.Limits:
+        final = ends(eos, self._below)
+        limits = _library.Limits(
+            ctypes.sizeof(_library.Limits),
+            whole(max_tokens, "max_tokens"),
+            whole(max_context, "max_context"),
+            final.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)) if final.size else None,
+            final.size,
+        )
+        limits.final = final  # has to outlive the struct
+        return limits
 
     def _state(self, read: Any) -> Any:
         out = _library.State(ctypes.sizeof(_library.State))

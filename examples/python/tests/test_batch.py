@@ -255,5 +255,47 @@ class Batches(unittest.TestCase):
             batch.ran(1)
 
 
+class Heads(unittest.TestCase):
+    def test_a_head_saves_passes_and_changes_nothing(self) -> None:
+        counts = []
+        for share in (0, 16):  # a head that never runs, and one that is nearly always right
+            batch = reprise_decoding.BatchDrafter(2, cost=0.01, head_cost=0.05)
+            texts = {slot: prompt(5 + slot) for slot in range(2)}
+            begun = {slot: len(text) for slot, text in texts.items()}
+            passes = 0
+            while any(len(texts[slot]) - begun[slot] < 120 for slot in texts):
+                wanted = batch.propose_lookup(texts)
+                self.assertEqual(wanted.keys(), texts.keys())
+                for slot, count in wanted.items():
+                    text = list(texts[slot])
+                    for i in range(count if share else 0):
+                        text.append(next_token(text) if i % share != share - 1 else 99)
+                    if share and count:
+                        batch.add_head(slot, text[len(texts[slot]) :])
+                drafts = batch.draft_proposed(1000 if any(wanted.values()) and share else 0)
+                for slot, draft in drafts.items():
+                    for token in [*draft.tolist(), None]:
+                        texts[slot].append(next_token(texts[slot]))
+                        if texts[slot][-1] != token:
+                            break
+                passes += 1
+            for slot, text in texts.items():
+                self.assertEqual(text, [*prompt(5 + slot), *plain(prompt(5 + slot), len(text) - begun[slot])])
+            counts.append(passes)
+        self.assertLess(counts[1], counts[0] * 0.9, counts)
+
+    def test_the_parts_come_in_order(self) -> None:
+        batch = reprise_decoding.BatchDrafter(2, cost=0.01, head_cost=0.05)
+        with self.assertRaisesRegex(reprise_decoding.OrderError, "propose_lookup"):
+            batch.draft_proposed()
+        batch.propose_lookup({0: prompt(5)})
+        batch.draft({0: prompt(5)})
+        with self.assertRaisesRegex(reprise_decoding.OrderError, "propose_lookup"):
+            batch.draft_proposed()
+        batch.add_head(0, [1])  # it was not asked for
+        with self.assertRaises(reprise_decoding.ArgumentError):
+            batch.add_head(2, [1])
+
+
 if __name__ == "__main__":
     unittest.main()

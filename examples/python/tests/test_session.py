@@ -428,5 +428,57 @@ class Memories(unittest.TestCase):
                 call()
 
 
+class Heads(unittest.TestCase):
+    """A head that is nearly always right, beside the lookup."""
+
+    def decode(self, session: reprise_decoding.Session) -> tuple[int, int]:
+        """Returns the passes and those in which the head ran."""
+        passes = ran = 0
+        session.begin(prompt(5))
+        while True:
+            wanted = session.propose_lookup(24, max_tokens=200)
+            if wanted:
+                ran += 1
+                text = session.context.tolist()
+                for i in range(wanted):
+                    text.append(next_token(text) if i % 16 != 15 else 99)
+                session.add_head(text[-wanted:], 1000)
+            if (step := session.plan()) is None:
+                return passes, ran
+            passes += 1
+            session.commit(picks_of(session, step))
+
+    def test_a_head_saves_passes_and_changes_nothing(self) -> None:
+        alone = Decoding().decode(reprise_decoding.Session(cost=CHEAP))[1]
+        session = reprise_decoding.Session(cost=CHEAP, head_cost=0.05)
+        passes, ran = self.decode(session)
+        self.assertEqual(session.output.tolist(), plain(prompt(5), 200))
+        self.assertGreater(ran, 0)
+        self.assertLess(passes, alone * 0.8, (passes, alone))
+
+    def test_a_head_that_is_too_dear_does_not_run(self) -> None:
+        session = reprise_decoding.Session(cost=CHEAP, head_cost=reprise_decoding.HeadCost(draft=5, token=1))
+        self.assertEqual(self.decode(session)[1], 0)
+
+    def test_costs_are_told_together(self) -> None:
+        with self.assertRaisesRegex(reprise_decoding.ArgumentError, "no curve"):
+            reprise_decoding.Session(head_cost=0.1)
+        with self.assertRaisesRegex(reprise_decoding.ArgumentError, "0 and 1024"):
+            reprise_decoding.Session(cost=CHEAP, head_cost=-1.0)
+
+    def test_a_head_comes_after_the_lookup(self) -> None:
+        session = reprise_decoding.Session(cost=CHEAP, head_cost=0.05)
+        session.begin(prompt(5))
+        with self.assertRaisesRegex(reprise_decoding.OrderError, "propose_lookup"):
+            session.add_head([1])
+        wanted = session.propose_lookup(24)
+        self.assertGreater(wanted, 0)
+        with self.assertRaises(reprise_decoding.ArgumentError):
+            session.add_head([1], -1)
+        session.truncate(10)  # gives up the round
+        with self.assertRaises(reprise_decoding.OrderError):
+            session.add_head([1])
+
+
 if __name__ == "__main__":
     unittest.main()
