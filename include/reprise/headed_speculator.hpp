@@ -19,6 +19,10 @@
 
 namespace reprise { inline namespace v0 {
 
+/// The strategy of a BatchFollower for an engine that has a draft head or a draft model; see
+/// BatchFollower::propose_lookup().
+using HeadedNgramDrafter = detail::HeadedDrafter<>;
+
 /// The Speculator of an engine that has a draft head or a draft model. In each pass, it asks the lookup first, and the
 /// head only where the head is expected to pay.
 ///

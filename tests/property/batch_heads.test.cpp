@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A draft head beside the lookups of a batch: each text stays that of plain decoding, all passes and runs of the head
-// together lose at most 10 plain passes in 1,000, and the head runs for the slots where it pays.
+// A draft head beside the lookups of a batch. Each text stays that of plain decoding. Passes and runs of the head
+// together lose at most 10 plain passes in 1,000. The head runs for the slots where it pays.
 #include <gtest/gtest.h>
 
 #include <algorithm>

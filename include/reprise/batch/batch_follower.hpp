@@ -131,7 +131,8 @@ class BatchFollower {
     return plan_all();
   }
 
-  /// draft() in two parts, for an engine that also has a draft head or a draft model, with HeadedDrafter as strategy:
+  /// draft() in two parts, for an engine that also has a draft head or a draft model, with HeadedNgramDrafter as
+  /// strategy:
   ///
   ///   tokens = follower.propose_lookup(slots, now);       // for each slot
   ///   ...the head drafts for the slots with tokens, and follower.add_head(slot, drafted) takes each draft...

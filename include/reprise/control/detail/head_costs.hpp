@@ -78,9 +78,9 @@ class HeadTimes {
 };
 
 /// What a run of a head costs, in plain passes: told, or learned from times. Before the first time, it counts as 5% of
-/// a plain pass. Times are kept for each range of tokens and of sequences, so a head that takes as long for many
-/// sequences as for one is told apart from one that does not: fewer sequences than were timed are first taken to cost
-/// less in proportion.
+/// a plain pass. Times are kept for each range of tokens and of sequences. So a head that takes as long for many
+/// sequences as for one is told apart from one that does not. At first, fewer sequences than were timed are taken to
+/// cost less in proportion.
 class HeadCosts {
  public:
   explicit HeadCosts(std::optional<HeadCost> told = {}) noexcept : told_(told) {}
