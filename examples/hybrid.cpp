@@ -70,7 +70,8 @@ double tokens_per_pass_of_two() {
   reprise::BatchOptions options;
   options.curve = reprise::CostCurve::linear(0.02);
   options.head = reprise::HeadCost{.draft = reprise::to_cost(0.1)};  // of a run for both slots
-  auto follower = reprise::BatchFollower<reprise::HeadedNgramDrafter>::make(2, {}, std::move(options));
+  auto follower =
+      reprise::BatchFollower<reprise::HeadedNgramDrafter>::make(2, reprise::HeadedNgramDrafter(), std::move(options));
   if (!follower) return 0;
   std::vector<reprise::Token> ids[2];
   for (std::size_t slot = 0; slot < 2; ++slot) ids[slot].assign(text.begin(), text.begin() + prompt + 100 * slot);
