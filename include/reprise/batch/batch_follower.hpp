@@ -170,14 +170,16 @@ class BatchFollower {
     static_cast<void>(one.sequence.session().propose(one.limits, DraftShape::chain));
     return set;
   }
-  /// Returns the drafts for the slots of propose_lookup(), as draft() does. `head_time`: how long the head took for all
-  /// of them. Without it, neither its cost nor that of the pass before is learned.
+  /// Returns the drafts for the slots of propose_lookup(), as draft() does. Call it once. `head_time`: how long the
+  /// head took for all of them. Without it, neither its cost nor that of the pass after it is learned.
   std::span<const TokenSpan> draft_proposed(std::optional<Duration> head_time = {})
       REPRISE_LIFETIMEBOUND requires detail::HeadedStrategy<S> {
-    if (head_ran_) {
+    if (!std::exchange(head_ran_, false)) {
+      heads_.give_back(planner_);
+    } else {
       heads_.ran(planner_, plain_, head_time);
-      called_ = called_ && head_time ? std::optional<Duration>(Duration(called_->count() + head_time->count()))
-                                     : std::nullopt;
+      if (!head_time) called_.reset();
+      if (called_) called_ = Duration(called_->count() + head_time->count());
     }
     return plan_all();
   }

@@ -88,14 +88,13 @@ class BatchHeads {
     planner.spent(static_cast<Cost>(cost), plain.sequences);
     ran_ = true;
   }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return wishes_.memory_bytes(); }
-
- private:
   /// Takes back the charge for a head that has not run.
   void give_back(BatchPlanner& planner) noexcept {
     if (granted_ != 0) planner.correct(std::exchange(granted_, 0));
   }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return wishes_.memory_bytes(); }
 
+ private:
   struct Wish {
     std::size_t slot = 0;
     std::size_t tokens = 0;
