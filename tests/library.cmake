@@ -139,6 +139,7 @@ reprise_add_layer_tests(
 reprise_add_layer_tests(
   batch
   batch_cost
+  batch_heads
   batch_follower_after
   batch_follower_busy
   batch_follower_groups
