@@ -48,6 +48,20 @@ TEST(HeadControl, EndsADraftBeforeATokenThatIsNotWorthItsRow) {
   EXPECT_EQ(told(0, {}).ask_head(forecast(1, 1), plain, 1000), HeadForecast::most_tokens);
   EXPECT_EQ(told(1, {}).ask_head(forecast(1, 0.5), plain), 0U);
 }
+TEST(HeadControl, ChargesWhatTheHeadProcessesLate) {
+  HeadControl control = told(0, {.draft = to_cost(0.1), .late = to_cost(0.1)});
+  EXPECT_GT(control.ask_head(forecast(0.5, 0.9), plain), 0U);
+  for (int i = 0; i < 5; ++i) pass(control, 1);  // without it
+  EXPECT_EQ(control.ask_head(forecast(0.5, 0.9), plain), 0U);
+  ASSERT_GT(control.ask_head(forecast(1.5, 0.9), plain), 0U);
+  EXPECT_EQ(control.loss_budget().debt(), std::int64_t{to_cost(0.1)} * 6);
+  control.head_ran(3);
+  pass(control, 1);
+  EXPECT_GT(control.ask_head(forecast(0.5, 0.9), plain), 0U) << "it has caught up";
+  for (int i = 0; i < 5; ++i) pass(control, 1);
+  control.begin();
+  EXPECT_GT(control.ask_head(forecast(0.5, 0.9), plain), 0U) << "another text";
+}
 TEST(HeadControl, MakesTimeDearerWhereTokensAreCheap) {
   HeadControl control = told(0, {.draft = to_cost(0.3)});
   for (int i = 0; i < 200; ++i) pass(control, 4);

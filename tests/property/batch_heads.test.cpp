@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "reprise/batch/batch_follower.hpp"
@@ -45,6 +46,7 @@ Passes decode(const World& world, std::uint64_t seed, std::size_t passes,
   auto follower = Follower::make(world.slots, detail::HeadedDrafter<>(), std::move(options)).value();
   std::vector<std::vector<Token>> ids(world.slots, std::vector<Token>(1, 0));
   Duration now{1};
+  std::vector<std::size_t> late(world.slots, 0);  // tokens that the head has not processed
   Passes made;
   while (made.losses.size() < passes) {
     std::vector<FollowedSlot> call;
@@ -53,6 +55,7 @@ Passes decode(const World& world, std::uint64_t seed, std::size_t passes,
         follower.forget(i);
         EXPECT_TRUE(follower.assign(i, NgramDrafter<>()));
         ids[i].assign(1, static_cast<Token>(random.below(1000)));
+        late[i] = 0;
       }
       call.push_back({.slot = i, .ids = ids[i]});
     }
@@ -61,8 +64,10 @@ Passes decode(const World& world, std::uint64_t seed, std::size_t passes,
     made.asked.emplace_back();
     std::size_t longest = 0;
     std::size_t all = 0;
+    std::size_t all_late = 0;
     // The text of a slot: the next token is its last one plus one, or a random one that only the engine knows.
     std::vector<std::vector<Token>> texts;
+    std::vector<bool> ran(world.slots, false);
     for (std::size_t i = 0; i < world.slots; ++i) {
       made.asked.back().push_back(asked[i] > 0);
       std::vector<Token> text;
@@ -75,12 +80,15 @@ Passes decode(const World& world, std::uint64_t seed, std::size_t passes,
       if (asked[i] == 0 || lazy) continue;
       longest = std::max(longest, asked[i]);
       all += asked[i];
+      all_late += std::exchange(late[i], 0);
+      ran[i] = true;
       EXPECT_TRUE(follower.add_head(i, drafted));
     }
     const double head = all == 0
                             ? 0
                             : in_passes(world.head.draft) + in_passes(world.head.token) * static_cast<double>(longest) +
-                                  in_passes(world.head.row) * static_cast<double>(all);
+                                  in_passes(world.head.row) * static_cast<double>(all) +
+                                  in_passes(world.head.late) * static_cast<double>(all_late);
     const Duration took(static_cast<std::int64_t>(head * 1e7));
     const auto drafts = follower.draft_proposed(all == 0 ? std::optional<Duration>() : took);
     std::size_t rows = 0;
@@ -90,6 +98,7 @@ Passes decode(const World& world, std::uint64_t seed, std::size_t passes,
       std::size_t accepted = 0;
       while (accepted < drafts[i].size() && drafts[i][accepted] == texts[i][accepted]) ++accepted;
       committed += accepted + 1;
+      if (!ran[i]) late[i] += accepted + 1;
       ids[i].insert(ids[i].end(), texts[i].begin(), texts[i].begin() + static_cast<std::ptrdiff_t>(accepted + 1));
     }
     const double cost = 1 + world.row * static_cast<double>(rows);
@@ -117,7 +126,8 @@ TEST(BatchHeads, LoseAtMostTenPassesInAThousandWhateverTheHeadDoes) {
     world.row = static_cast<double>(random.below(20)) / 100;
     world.head = {.draft = to_cost(static_cast<double>(1 + random.below(60)) / 100),
                   .token = to_cost(static_cast<double>(random.below(5)) / 100),
-                  .row = to_cost(static_cast<double>(random.below(3)) / 100)};
+                  .row = to_cost(static_cast<double>(random.below(3)) / 100),
+                  .late = to_cost(static_cast<double>(random.below(3)) / 50)};
     world.malformed = random.chance(20);
     world.lazy = random.chance(20);
     const std::size_t phase = 20 + random.below(700);

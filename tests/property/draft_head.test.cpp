@@ -22,6 +22,7 @@ struct World {
   double row = 0.02;
   double draft = 0.05;
   double token = 0;
+  double late = 0;
   bool chain = false;
   bool learned = false;    ///< costs are learned from times
   unsigned repeats = 0;    ///< percent of the text that copies earlier text
@@ -53,13 +54,16 @@ Passes decode(const World& world, std::uint64_t seed, std::size_t passes,
   Random random(mix(seed));
   const std::vector<Token> text = text_of(random, passes * 34 + 100, world.repeats);
   HeadedSpeculator session =
-      world.learned ? HeadedSpeculator()
-                    : HeadedSpeculator(NgramOptions(), {.curve = CostCurve::linear(world.row)},
-                                       HeadCost{.draft = to_cost(world.draft), .token = to_cost(world.token)});
+      world.learned
+          ? HeadedSpeculator()
+          : HeadedSpeculator(
+                NgramOptions(), {.curve = CostCurve::linear(world.row)},
+                HeadCost{.draft = to_cost(world.draft), .token = to_cost(world.token), .late = to_cost(world.late)});
   Capabilities able;
   able.max_leaves = world.chain ? 1 : unlimited;
   EXPECT_TRUE(session.begin(TokenSpan(text).first(50), able));
   const Limits limits;
+  std::size_t late = 0;  // tokens that the head has not processed
   Passes made;
   while (made.losses.size() < passes) {
     const std::size_t at = session.context().size();
@@ -68,7 +72,11 @@ Passes decode(const World& world, std::uint64_t seed, std::size_t passes,
     const bool forced = made.losses.size() < world.forced;
     const std::size_t asked = forced ? 8 : wanted;
     const std::size_t tokens = world.malformed && asked > 0 ? random.below(80) : asked;
-    const double head = asked > 0 ? world.draft + world.token * static_cast<double>(std::min(tokens, asked)) : 0;
+    double head = 0;
+    if (asked > 0) {
+      head = world.draft + world.token * static_cast<double>(std::min(tokens, asked)) +
+             world.late * static_cast<double>(late);
+    }
     if (asked > 0) {
       std::vector<Token> drafted(text.begin() + static_cast<std::ptrdiff_t>(at),
                                  text.begin() + static_cast<std::ptrdiff_t>(at + tokens));
@@ -91,6 +99,7 @@ Passes decode(const World& world, std::uint64_t seed, std::size_t passes,
     const double cost = 1 + world.row * static_cast<double>(pass.drafted);
     EXPECT_TRUE(session.commit(pass.ticket, Duration(static_cast<std::int64_t>(cost * 1e7))));
     const std::size_t committed = session.context().size() - at;
+    late = asked > 0 ? 0 : late + committed;
     made.losses.push_back(static_cast<std::int64_t>((cost + head - static_cast<double>(committed)) * 65536));
     made.ran.push_back(asked > 0);
     static_cast<void>(decision);
@@ -109,6 +118,7 @@ World random_world(Random& random) {
   world.row = static_cast<double>(random.below(30)) / 100;
   world.draft = static_cast<double>(1 + random.below(60)) / 100;
   world.token = random.chance(50) ? static_cast<double>(random.below(10)) / 100 : 0;
+  world.late = random.chance(50) ? static_cast<double>(random.below(5)) / 100 : 0;
   world.chain = random.chance(50);
   world.repeats = static_cast<unsigned>(random.below(100));
   return world;

@@ -67,6 +67,7 @@ class Options(Structure):
         ("head_draft", c_double),
         ("head_token", c_double),
         ("head_row", c_double),
+        ("head_late", c_double),
     ]
 
 

@@ -26,6 +26,7 @@ class HeadCost(NamedTuple):
     draft: float = 0.0  #: any run
     token: float = 0.0  #: each token of the longest draft
     row: float = 0.0  #: each token of every draft, in a batch
+    late: float = 0.0  #: each token that was committed in a pass without it
 
 
 class Options(TypedDict, total=False):

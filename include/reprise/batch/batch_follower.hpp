@@ -147,9 +147,14 @@ class BatchFollower {
     heads_.begin(planner_);
     if (auto proposed = propose_all(slots, now, one_by_one); !proposed) return proposed.error();
     for (const std::size_t at : called()) {
-      const Slot& slot = slots_[at];
-      if (slot.follows)
-        heads_.add(planner_, slot.sequence.session().strategy().forecast(), plain_, at, slot.limits.draft.max_nodes);
+      Slot& slot = slots_[at];
+      const std::size_t known = slot.sequence.context().size();
+      // A request that begins or goes on with other text: the head has run on its prompt, as the model has.
+      const bool begun = !slot.seen || (slot.seen->committed == 0 && !slot.seen->repeated);
+      if (std::exchange(slot.head_ran, false) || begun || slot.head_knows > known) slot.head_knows = known;
+      if (!slot.follows) continue;
+      const detail::HeadForecast forecast = slot.sequence.session().strategy().forecast();
+      heads_.add(planner_, forecast, plain_, at, slot.limits.draft.max_nodes, known - slot.head_knows);
     }
     const std::size_t chosen = heads_.ask(planner_, plain_);
     for (std::size_t i = 0; i < chosen; ++i) slots_[heads_.slot_of(i)].head = heads_.tokens_of(i);
@@ -165,7 +170,7 @@ class BatchFollower {
     Slot& one = slots_[slot];
     const std::size_t asked = std::exchange(one.head, 0);
     if (asked == 0) return {};
-    head_ran_ = true;
+    head_ran_ = one.head_ran = true;
     auto set = one.sequence.session().strategy().set(tokens.first(std::min(tokens.size(), asked)));
     static_cast<void>(one.sequence.session().propose(one.limits, DraftShape::chain));
     return set;
@@ -296,6 +301,8 @@ class BatchFollower {
     bool present = false;                         // in this call
     std::size_t absent = 0;                       // calls in a row without this slot
     std::size_t head = 0;                         // tokens that the head is asked for
+    std::size_t head_knows = 0;                   // tokens that the head has processed
+    bool head_ran = false;                        // in the last pass
   };
 
   explicit BatchFollower(BatchOptions options) noexcept : heads_(made_for(options)), planner_(std::move(options)) {}

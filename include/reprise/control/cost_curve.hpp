@@ -355,6 +355,7 @@ struct HeadCost {
   Cost draft = 0;  ///< of any run
   Cost token = 0;  ///< of each token of the longest draft
   Cost row = 0;    ///< of each token of every draft
+  Cost late = 0;   ///< of each token that was committed in a pass without it, which it has to process first
 };
 
 }}  // namespace reprise

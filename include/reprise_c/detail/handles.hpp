@@ -157,13 +157,17 @@ struct GivenOptions {
 
 /// Returns the told cost of a head, if there is one.
 [[nodiscard]] inline Result<std::optional<HeadCost>> head_cost(const reprise_options& in) noexcept {
-  const auto known = [](double cost) { return cost >= 0 && cost <= 1024; };
-  if (!known(in.head_draft) || !known(in.head_token) || !known(in.head_row))
-    return refused("a cost of the head is not between 0 and 1024: pass it in plain passes");
-  if (in.head_draft == 0 && in.head_token == 0 && in.head_row == 0) return std::optional<HeadCost>();
+  const double costs[] = {in.head_draft, in.head_token, in.head_row, in.head_late};
+  bool told = false;
+  for (const double cost : costs) {
+    if (!(cost >= 0 && cost <= 1024))
+      return refused("a cost of the head is not between 0 and 1024: pass it in plain passes");
+    told = told || cost > 0;
+  }
+  if (!told) return std::optional<HeadCost>();
   if (in.curve == nullptr)
     return refused("there is a cost of the head, but no curve: tell both, or none to learn both from times");
-  return std::optional(HeadCost{to_cost(in.head_draft), to_cost(in.head_token), to_cost(in.head_row)});
+  return std::optional(HeadCost{to_cost(costs[0]), to_cost(costs[1]), to_cost(costs[2]), to_cost(costs[3])});
 }
 
 /// Converts options.

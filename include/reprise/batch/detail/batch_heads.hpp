@@ -40,18 +40,19 @@ class BatchHeads {
     wishes_.clear();
     if (!std::exchange(ran_, false)) costs_.idle();
   }
-  /// Adds a sequence of the pass. `most`: how many tokens fit. `plain`: the pass without drafts. Requires reserve().
+  /// Adds a sequence of the pass. `most`: how many tokens fit. `late`: see HeadRun. `plain`: the pass without drafts.
+  /// Requires reserve().
   void add(const BatchPlanner& planner, const HeadForecast& forecast, const PassShape& plain, std::size_t slot,
-           std::size_t most) noexcept {
+           std::size_t most, std::size_t late) noexcept {
     const std::size_t all = plain.sequences;
     most = std::min(most, (planner.room(plain) + all - 1) / all);
-    const std::int64_t first = cost(planner, plain, {1, all, all});
+    const std::int64_t first = cost(planner, plain, {1, all, all, 0});
     // The others are taken to draft as much, so each sequence has its share of what all of them cost.
     const std::size_t tokens = best_head_length(forecast, price(planner), most, [&](std::size_t count) {
-      const std::int64_t run = cost(planner, plain, {count, all, count * all});
+      const std::int64_t run = cost(planner, plain, {count, all, count * all, 0});
       return planner.extra(count * all) + std::max<std::int64_t>(run - first, 0);
     });
-    if (tokens > 0) wishes_.push_reserved({slot, tokens, forecast.gain});
+    if (tokens > 0) wishes_.push_reserved({slot, tokens, late, forecast.gain});
   }
   /// Decides, and charges the loss budget. Returns for how many sequences the head runs: chosen(0), chosen(1), ...
   std::size_t ask(BatchPlanner& planner, const PassShape& plain) noexcept {
@@ -61,11 +62,11 @@ class BatchHeads {
     std::int64_t gain = 0;
     std::int64_t best = 0;
     std::size_t chosen = 0;
-    HeadRun run{0, 0, 0};
+    HeadRun run{0, 0, 0, 0};
     HeadRun best_run;
     for (std::size_t i = 0; i < wishes_.size(); ++i) {
       gain += wishes_[i].gain;
-      run = {std::max(run.tokens, wishes_[i].tokens), i + 1, run.all + wishes_[i].tokens};
+      run = {std::max(run.tokens, wishes_[i].tokens), i + 1, run.all + wishes_[i].tokens, run.late + wishes_[i].late};
       const std::int64_t cost = this->cost(planner, plain, run);
       const std::int64_t value = gain - UnitScale::multiply(price(planner), cost) * sequences;
       if (value > best && cost + planner.extra(run.all) <= planner.loss_budget().allowance())
@@ -98,6 +99,7 @@ class BatchHeads {
   struct Wish {
     std::size_t slot = 0;
     std::size_t tokens = 0;
+    std::size_t late = 0;
     std::int64_t gain = 0;
   };
 

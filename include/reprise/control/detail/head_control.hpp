@@ -55,6 +55,7 @@ class HeadControl : public CostControl {
 
   void begin() noexcept {
     give_back();
+    late_ = 0;
     CostControl::begin();
   }
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
@@ -87,22 +88,27 @@ class HeadControl : public CostControl {
   /// told.
   void head_ran(std::size_t tokens, std::optional<Duration> time = {}) noexcept {
     ran_ = true;
-    const std::int64_t cost = costs_.ran({tokens}, time, learned().plain_time());
+    const std::int64_t cost = costs_.ran(run(tokens), time, learned().plain_time());
     correct(std::exchange(granted_.cost, 0) - cost);
     spent(static_cast<Cost>(cost));
   }
   /// Returns the cost of a draft, in plain passes.
   [[nodiscard]] std::int64_t head_cost(std::size_t tokens) const noexcept {
-    return costs_.cost({tokens}, learned().plain_time());
+    return costs_.cost(run(tokens), learned().plain_time());
   }
 
   void learn(const Outcome& outcome, const PassReport& report) noexcept {
     give_back();
     CostControl::learn(outcome, report);
-    if (!std::exchange(ran_, false)) costs_.idle();
+    late_ += report.committed;
+    if (std::exchange(ran_, false))
+      late_ = 0;
+    else
+      costs_.idle();
   }
 
  private:
+  [[nodiscard]] HeadRun run(std::size_t tokens) const noexcept { return {.tokens = tokens, .late = late_}; }
   /// Takes back the charge for a head that has not run.
   void give_back() noexcept {
     if (granted_.cost != 0) correct(std::exchange(granted_.cost, 0));
@@ -116,7 +122,8 @@ class HeadControl : public CostControl {
   HeadCosts costs_;
   Granted granted_;
   std::size_t room_ = 0;
-  bool ran_ = false;  // since the last pass
+  std::size_t late_ = 0;  // tokens committed since the head has run
+  bool ran_ = false;      // since the last pass
 };
 static_assert(DraftControl<HeadControl>);
 

@@ -22,6 +22,7 @@ struct HeadRun {
   std::size_t tokens = 0;     ///< of its longest draft
   std::size_t sequences = 1;  ///< that it drafts for
   std::size_t all = 0;        ///< tokens of all drafts; 0: there is one draft
+  std::size_t late = 0;       ///< tokens that were committed in passes without it, of these sequences
 
   /// Returns the mean length of the drafts, rounded up.
   [[nodiscard]] std::size_t mean() const noexcept {
@@ -92,7 +93,7 @@ class HeadCosts {
         return static_cast<std::int64_t>(std::min(count, most_counted)) * std::int64_t{cost};
       };
       return std::min(std::int64_t{told_->draft} + times(run.tokens, told_->token) +
-                          times(run.all == 0 ? run.tokens : run.all, told_->row),
+                          times(run.all == 0 ? run.tokens : run.all, told_->row) + times(run.late, told_->late),
                       most_cost);
     }
     const std::int64_t time = HeadTimes::nearest(HeadTimes::range_of(run.sequences), true,
