@@ -60,7 +60,7 @@ TEST(HeadedSpeculator, AsksForNoHeadIfNothingFits) {
   EXPECT_LE(session.propose_lookup(three), 2U);
   HeadedSpeculator idle;
   EXPECT_EQ(idle.propose_lookup(limits), 0U) << "not begun";
-  EXPECT_EQ(session.control().loss_budget().reserved(), 0);
+  EXPECT_EQ(session.control().loss_budget().reserved(), std::int64_t{to_cost(0.1)}) << "that of the head alone";
 }
 // An engine may ask again without having planned a pass: it was busy, or its limits have changed.
 TEST(HeadedSpeculator, LosesNothingIfARoundIsAskedForAgain) {
@@ -88,6 +88,22 @@ TEST(HeadedSpeculator, ChargesAHeadThatDraftsNothing) {
   EXPECT_EQ(session.control().loss_budget().debt(), std::int64_t{to_cost(0.1)});
   run_pass(session);
   EXPECT_EQ(session.context().back(), 9);
+}
+// A head that answers nothing saves nothing, so it must not be asked for ever.
+TEST(HeadedSpeculator, LearnsFromAHeadThatDraftsNothing) {
+  HeadedSpeculator session = begun();
+  std::size_t asked = 0;
+  for (int i = 0; i < 200; ++i) {
+    if (session.propose_lookup(limits) > 0) {
+      ++asked;
+      EXPECT_TRUE(session.add_head({}, limits));
+    }
+    const Pass pass = session.plan().value();
+    const std::vector<Token> picks(pass.drafted + 1, Token{1000 + i});
+    ASSERT_TRUE(session.resolve(pass.ticket, picks));
+    ASSERT_TRUE(session.commit(pass.ticket));
+  }
+  EXPECT_LT(asked, 40U);
 }
 TEST(HeadedSpeculator, AsksNoHeadThatIsTooDear) {
   HeadedSpeculator session = begun({.draft = to_cost(2)});

@@ -71,7 +71,7 @@ class HeadedSpeculator : public Session<detail::HeadedDrafter<>, detail::HeadCon
     if (asked == 0) return {};
     const TokenSpan taken = tokens.first(std::min(tokens.size(), asked));
     control().head_ran(std::max<std::size_t>(taken.size(), 1), time);
-    if (taken.empty()) return {};
+    if (taken.empty()) return strategy().set(taken);
     if (auto cancelled = cancel(lookup_); !cancelled) return cancelled;
     auto set = strategy().set(taken);
     static_cast<void>(propose(limits));

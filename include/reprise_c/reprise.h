@@ -181,7 +181,8 @@ typedef struct reprise_options {
                                  * placeholders, for example of images: never drafted, and no match contains one */
   uint64_t salt;                /* a number for the parties that share text in the memory */
   double head_draft;            /* with a curve: what any run of the engine's draft head or draft model costs, in plain
-                                 * passes. Without a curve, its costs are learned, and these four must be 0 */
+                                 * passes. Without a curve, its costs are learned, and these four must be 0. With a
+                                 * curve and all of them 0, a run counts as 5% of a plain pass */
   double head_token;            /* the same for each token of the longest draft */
   double head_row;              /* the same for each token of every draft */
   double head_late;             /* the same for each token that was committed in a pass without the head */

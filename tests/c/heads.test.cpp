@@ -152,6 +152,33 @@ TEST_F(Heads, BelongToTheStepOfABatch) {
   EXPECT_EQ(reprise_batch_propose_lookup(nullptr, &slot, 1, 0), REPRISE_INVALID_ARGUMENT);
   EXPECT_EQ(reprise_batch_draft_proposed(nullptr, &slot, 1, 0), REPRISE_INVALID_ARGUMENT);
 }
+TEST_F(Heads, WriteNoDraftsIntoSlotsThatWereNotProposed) {
+  ASSERT_EQ(reprise_batch_create(&options, 2, &batch, nullptr), REPRISE_OK);
+  std::array<reprise_slot, 2> slots{};
+  for (std::size_t i = 0; i < 2; ++i) slots[i] = {i, text.data(), text.size(), 16, 0, nullptr, 0, 0};
+  EXPECT_EQ(reprise_batch_draft(batch, slots.data(), 2, 0), REPRISE_OK);
+  EXPECT_EQ(reprise_batch_draft_proposed(batch, nullptr, 0, 0), REPRISE_INVALID_ARGUMENT);
+  ASSERT_EQ(reprise_batch_propose_lookup(batch, slots.data(), 1, 0), REPRISE_OK);
+  reprise_step step{};
+  step.size = sizeof step;
+  step.batch = batch;
+  reprise_batch_step(&step);
+  EXPECT_EQ(step.status, REPRISE_OK);
+  EXPECT_EQ(reprise_batch_draft_proposed(batch, slots.data(), 1, 0), REPRISE_INVALID_ARGUMENT) << "after a step";
+}
+TEST_F(Heads, KeepTheirStepIfACallIsRefused) {
+  ASSERT_EQ(reprise_batch_create(&options, 2, &batch, nullptr), REPRISE_OK);
+  reprise_slot slot{0, text.data(), text.size(), 16, 0, nullptr, 0, 0};
+  reprise_slot unknown{7, text.data(), text.size(), 16, 0, nullptr, 0, 0};
+  ASSERT_EQ(reprise_batch_propose_lookup(batch, &slot, 1, 0), REPRISE_OK);
+  const std::size_t wanted = slot.drafted;
+  EXPECT_EQ(reprise_batch_propose_lookup(batch, &unknown, 1, 0), REPRISE_INVALID_ARGUMENT);
+  EXPECT_EQ(reprise_batch_draft(batch, &unknown, 1, 0), REPRISE_INVALID_ARGUMENT);
+  const Tokens drafted(wanted, 70);
+  EXPECT_EQ(reprise_batch_add_head(batch, 0, drafted.data(), drafted.size()), REPRISE_OK);
+  EXPECT_EQ(reprise_batch_draft_proposed(batch, &slot, 1, 0), REPRISE_OK);
+  EXPECT_GT(slot.drafted, 0U);
+}
 // A request that is assigned to a slot takes nothing from what is known of the head.
 TEST_F(Heads, AreKnownToTheNextRequestOfASlot) {
   options.head_draft = 0.4;

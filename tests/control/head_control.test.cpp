@@ -54,7 +54,7 @@ TEST(HeadControl, ChargesWhatTheHeadProcessesLate) {
   for (int i = 0; i < 5; ++i) pass(control, 1);  // without it
   EXPECT_EQ(control.ask_head(forecast(0.5, 0.9), plain), 0U);
   ASSERT_GT(control.ask_head(forecast(1.5, 0.9), plain), 0U);
-  EXPECT_EQ(control.loss_budget().debt(), std::int64_t{to_cost(0.1)} * 6);
+  EXPECT_EQ(control.loss_budget().reserved(), std::int64_t{to_cost(0.1)} * 6);
   control.head_ran(3);
   pass(control, 1);
   EXPECT_GT(control.ask_head(forecast(0.5, 0.9), plain), 0U) << "it has caught up";
@@ -72,10 +72,11 @@ TEST(HeadControl, PaysForTheHeadBeforeItRuns) {
   HeadControl control = told(0, {.draft = to_cost(0.5)});
   const std::int64_t before = control.throughput();
   ASSERT_GT(control.ask_head(forecast(2, 0.9), plain), 0U);
-  EXPECT_EQ(control.loss_budget().debt(), std::int64_t{to_cost(0.5)});
+  EXPECT_EQ(control.loss_budget().reserved(), std::int64_t{to_cost(0.5)});
   ASSERT_GT(control.ask_head(forecast(2, 0.9), plain), 0U);
-  EXPECT_EQ(control.loss_budget().debt(), std::int64_t{to_cost(0.5)}) << "asked twice in one round";
+  EXPECT_EQ(control.loss_budget().reserved(), std::int64_t{to_cost(0.5)}) << "asked twice in one round";
   control.head_ran(3);
+  EXPECT_EQ(control.loss_budget().reserved(), 0);
   EXPECT_EQ(control.loss_budget().debt(), std::int64_t{to_cost(0.5)});
   EXPECT_LT(control.throughput(), before);
   pass(control, 2);
@@ -83,15 +84,30 @@ TEST(HeadControl, PaysForTheHeadBeforeItRuns) {
 }
 TEST(HeadControl, TakesBackTheCostOfAHeadThatHasNotRun) {
   HeadControl control = told(0, {.draft = to_cost(0.5)});
+  const auto reserved = [&] { return control.loss_budget().reserved() + control.loss_budget().debt(); };
   ASSERT_GT(control.ask_head(forecast(2, 0.9), plain), 0U);
-  HeadControl copy = control;
+  const HeadControl copy = control;
+  EXPECT_EQ(copy.loss_budget().reserved(), 0) << "a fork has no head that was asked for";
   pass(control, 1);
-  EXPECT_EQ(control.loss_budget().debt(), 0);
-  copy.begin();
-  EXPECT_EQ(copy.loss_budget().debt(), std::int64_t{to_cost(0.5)}) << "a fork has no head that was asked for";
+  EXPECT_EQ(reserved(), 0);
   ASSERT_GT(control.ask_head(forecast(2, 0.9), plain), 0U);
   control.begin();
-  EXPECT_EQ(control.loss_budget().debt(), 0);
+  EXPECT_EQ(reserved(), 0);
+}
+// What another sequence gains meanwhile must not be taken back.
+TEST(HeadControl, TakesBackNoMoreThanItHasReservedInASharedLossBudget) {
+  LossBudget budget;
+  const CostOptions options{.curve = CostCurve::linear(0), .calibrated = true, .loss_budget = &budget};
+  {
+    HeadControl control(options, HeadCost{.draft = to_cost(0.5)});
+    ASSERT_GT(control.ask_head(forecast(2, 0.9), plain), 0U);
+    budget.add(-LossBudget::burst);
+    budget.add(std::int64_t{to_cost(0.5)} + LossBudget::leak);
+    pass(control, 1);
+    EXPECT_EQ(budget.debt(), std::int64_t{to_cost(0.5)} - LossBudget::leak);
+    ASSERT_GT(control.ask_head(forecast(2, 0.9), plain), 0U);
+  }
+  EXPECT_EQ(budget.reserved(), 0) << "a control is destroyed";
 }
 TEST(HeadControl, KeepsWithinTheLossBudget) {
   HeadControl control = told(0, {.draft = to_cost(1)});

@@ -118,11 +118,16 @@ class BatchDrafter(Owner):
 
     def draft_proposed(self, ns: int = 0) -> dict[int, Tokens]:
         """Returns the drafts for the slots of propose_lookup(). `ns`: how long the head took for all; 0: unknown."""
-        array, took = self._proposed, whole(ns, "ns")
+        drafts: dict[int, Tokens] = self._alone(self._planned, whole(ns, "ns"))
+        return drafts
+
+    def _planned(self, ns: int) -> dict[int, Tokens]:
+        array = self._proposed
         if array is None:
             raise OrderError("there is no draft of the lookup: call propose_lookup() first")
-        drafts: dict[int, Tokens] = self._call(
-            "draft_proposed", array, len(array), took, read=lambda: self._drafts(array)
+        function = _library.library.reprise_batch_draft_proposed
+        drafts: dict[int, Tokens] = self._run(
+            function, "draft_proposed", (array, len(array), ns), lambda: self._drafts(array)
         )
         return drafts
 

@@ -71,7 +71,7 @@ def options(
         checked_bytes(saved_costs, "saved_costs")
         if engine is None:
             raise ArgumentError("engine: is missing; pass the name that save_costs() was given")
-    head = head_cost if isinstance(head_cost, tuple) else (head_cost or 0.0,)
+    head = head_cost if isinstance(head_cost, HeadCost) else (head_cost or 0.0,)
     struct = _library.Options(
         ctypes.sizeof(_library.Options),
         *(handle.pointer if handle is not None else None for handle in handles),

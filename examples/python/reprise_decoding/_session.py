@@ -78,8 +78,8 @@ class Session(Owner):
             done = session.commit(picks)
             ...keep done.rows in the cache...
 
-    Options: as for Drafter, and `head_cost`, see HeadCost: without it, the times of a head are learned. One thread may
-    use a session at a time. A second one gets an OrderError.
+    Options: as for Drafter, and `head_cost`, see HeadCost: without `cost`, the times of a head are learned, too. One
+    thread may use a session at a time. A second one gets an OrderError.
     """
 
     _kind = "session"

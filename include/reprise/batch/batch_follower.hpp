@@ -126,7 +126,6 @@ class BatchFollower {
   template <class ForEach>
   Result<std::span<const TokenSpan>> draft(std::span<const FollowedSlot> slots, std::optional<Duration> now,
                                            ForEach&& for_each) REPRISE_LIFETIMEBOUND {
-    if constexpr (detail::HeadedStrategy<S>) heads_.begin(planner_);
     if (auto proposed = propose_all(slots, now, for_each); !proposed) return proposed.error();
     return plan_all();
   }
@@ -144,7 +143,6 @@ class BatchFollower {
   Result<std::span<const std::size_t>> propose_lookup(std::span<const FollowedSlot> slots,
                                                       std::optional<Duration> now = {})
       REPRISE_LIFETIMEBOUND requires detail::HeadedStrategy<S> {
-    heads_.begin(planner_);
     if (auto proposed = propose_all(slots, now, one_by_one); !proposed) return proposed.error();
     for (const std::size_t at : called()) {
       Slot& slot = slots_[at];
@@ -179,13 +177,12 @@ class BatchFollower {
   /// head took for all of them. Without it, neither its cost nor that of the pass after it is learned.
   std::span<const TokenSpan> draft_proposed(std::optional<Duration> head_time = {})
       REPRISE_LIFETIMEBOUND requires detail::HeadedStrategy<S> {
-    if (!std::exchange(head_ran_, false)) {
-      heads_.give_back(planner_);
-    } else {
+    for (const std::size_t at : called()) slots_[at].head = 0;
+    if (called_ && (head_ran_ || head_time)) called_ = head_time ? later(*called_, *head_time) : std::nullopt;
+    if (std::exchange(head_ran_, false))
       heads_.ran(planner_, plain_, head_time);
-      if (!head_time) called_.reset();
-      if (called_) called_ = Duration(called_->count() + head_time->count());
-    }
+    else
+      heads_.spare(planner_);
     return plan_all();
   }
 
@@ -208,6 +205,7 @@ class BatchFollower {
   Result<void> stop_at(std::size_t slot, Limits limits) noexcept {
     if (slot >= size_) return no_slot(slot);
     limits.max_tokens = limits.max_context = limits.max_rows = unlimited;
+    limits.draft = slots_[slot].limits.draft;  // of a round that has begun
     slots_[slot].limits = std::move(limits);
     return {};
   }
@@ -223,12 +221,13 @@ class BatchFollower {
   }
   /// Forgets the request of a slot, so that the next ids there begin a new one.
   void forget(std::size_t slot) noexcept {
-    if (slot < size_) slots_[slot].sequence.forget();
+    if (slot < size_) end_round(slot), slots_[slot].sequence.forget();
   }
   /// Forgets the request of a slot, and gives the next one there a predicted output; see NgramDrafter::predict().
   /// Errors: out_of_memory; invalid_argument for a slot that does not exist.
   Result<void> predict(std::size_t slot, TokenSpan text) noexcept {
     if (slot >= size_) return no_slot(slot);
+    end_round(slot);
     return slots_[slot].sequence.predict(text);
   }
   /// Forgets the request of a slot, and drafts for the next ones there with this strategy. So a request can have the
@@ -239,6 +238,7 @@ class BatchFollower {
   template <class Strategy = S>
   Result<void> assign(std::size_t slot, Strategy strategy) {
     if (slot >= size_) return no_slot(slot);
+    end_round(slot);
     slots_[slot].sequence.assign(std::move(strategy));
     return {};
   }
@@ -316,6 +316,18 @@ class BatchFollower {
   [[nodiscard]] bool reserve_heads([[maybe_unused]] std::size_t slots) noexcept {
     if constexpr (detail::HeadedStrategy<S>) return heads_.reserve(slots) && asked_.reserve(slots);
     return true;
+  }
+  /// Leaves a slot out of a round between propose_lookup() and draft_proposed().
+  void end_round(std::size_t slot) noexcept {
+    slots_[slot].head = 0;
+    slots_[slot].follows = false;
+  }
+  /// Returns a time after another one; nullopt if there is none.
+  static std::optional<Duration> later(Duration time, Duration after) noexcept {
+    constexpr std::int64_t most = std::int64_t{1} << 62;
+    if (after.count() < 0 || time.count() > most || after.count() > most - std::max<std::int64_t>(time.count(), 0))
+      return {};
+    return Duration(time.count() + after.count());
   }
   [[nodiscard]] Error no_slot(std::size_t slot) const noexcept {
     return {ErrorCode::invalid_argument, "there is no such slot: make more, or pass another number", slot, size_};
@@ -425,6 +437,7 @@ class BatchFollower {
       planner_.note(slots_[i].doubted);
       if (slots_[i].late) planner_.note(*slots_[i].late);
     }
+    last_.clear();
   }
   void propose(const FollowedSlot& one, const DraftBudget& budget) {
     Slot& slot = slots_[one.slot];
@@ -450,7 +463,12 @@ class BatchFollower {
   /// Reads the ids of the slots, and lets their strategies draft.
   template <class ForEach>
   Result<void> propose_all(std::span<const FollowedSlot> slots, std::optional<Duration> now, ForEach&& for_each) {
-    if (auto checked = check(slots); !checked) return checked.error();
+    if (auto checked = check(slots); !checked) return checked;
+    if constexpr (detail::HeadedStrategy<S>) {
+      if (std::exchange(head_ran_, false)) heads_.ran(planner_, plain_, {}), called_.reset();  // a step was given up
+      heads_.begin(planner_);
+      for (std::size_t i = 0; i < size_; ++i) slots_[i].head = 0;
+    }
     if constexpr (detail::RememberingStrategy<S>) {
       keep_ended(slots);
       keep_groups(slots);
@@ -459,11 +477,9 @@ class BatchFollower {
     const bool alone = settle(slots);
     learn(now, alone);
     plain_ = {0, 0, 0};
-    head_ran_ = false;
     called_slots_.clear();
     for (const FollowedSlot& slot : slots) {
       called_slots_.push_reserved(slot.slot);
-      slots_[slot.slot].head = 0;
       if (!slots_[slot.slot].follows) continue;
       plain_.context += slots_[slot.slot].sequence.context().size();
       ++plain_.sequences;

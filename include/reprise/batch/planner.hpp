@@ -314,16 +314,16 @@ class BatchPlanner {
   /// Takes back losses: the rows did not run, as later results of the sequence show.
   void correct(const Late& doubted) noexcept { one_.losses.correct(doubted.rows, doubted.lowest); }
 
-  /// Adds the cost of drafting outside of the passes, such as that of a draft head, to the losses: before it is spent.
-  /// Returns false and adds nothing if the loss budget does not cover it. correct() takes it back.
-  [[nodiscard]] bool spend(Cost cost) noexcept { return one_.losses.spend(cost); }
-  /// Adds the same cost, when it has been spent, to the cost of the tokens that come next in `sequences` sequences.
-  void spent(Cost cost, std::size_t sequences) noexcept {
+  /// Reserves the cost of drafting outside of the passes; see CostControl::afford().
+  [[nodiscard]] bool afford(Cost cost) noexcept { return one_.losses.afford(cost); }
+  /// Charges what it has cost, and adds that to the cost of the tokens that come next in `sequences` sequences.
+  void spend(Cost cost, std::size_t sequences) noexcept {
     const auto all = static_cast<std::int64_t>(sequences);
+    one_.losses.spend(cost);
     one_.throughput.add(0, std::int64_t{cost} * all, 0, std::max<std::int64_t>(all, 1));
   }
-  /// Takes back a loss since which no pass was committed.
-  void correct(std::int64_t loss) noexcept { one_.losses.correct(loss); }
+  /// Gives back what afford() has reserved: it has not run.
+  void spare() noexcept { one_.losses.spare(); }
   /// Returns the extra cost of `rows` more rows in a pass like that of the last budget() or plan(), in plain passes.
   [[nodiscard]] std::int64_t extra(std::size_t rows) const noexcept {
     return cost_.extra(std::min(rows, most_drafted));

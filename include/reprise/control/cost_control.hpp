@@ -113,11 +113,16 @@ class CostControl {
   }
   /// Takes back a loss that abandon() has charged: the pass did not run.
   void correct(std::int64_t loss) noexcept { one_.losses.correct(loss); }
-  /// Adds the cost of drafting outside of the passes, such as that of a draft head, to the losses: before it is spent.
-  /// Returns false and adds nothing if the loss budget does not cover it. correct() takes it back.
-  [[nodiscard]] bool spend(Cost cost) noexcept { return one_.losses.spend(cost); }
-  /// Adds the same cost, when it has been spent, to the cost of the tokens that come next.
-  void spent(Cost cost) noexcept { one_.throughput.add(0, cost, 0); }
+  /// Reserves the cost of drafting outside of the passes, such as that of a draft head, in the loss budget. Returns
+  /// false and reserves nothing if the budget does not cover it.
+  [[nodiscard]] bool afford(Cost cost) noexcept { return one_.losses.afford(cost); }
+  /// Charges what it has cost, and adds that to the cost of the tokens that come next.
+  void spend(Cost cost) noexcept {
+    one_.losses.spend(cost);
+    one_.throughput.add(0, cost, 0);
+  }
+  /// Gives back what afford() has reserved: it has not run.
+  void spare() noexcept { one_.losses.spare(); }
   /// Returns false if this control is a fork whose next pass runs a replay that a shared loss budget does not allow.
   [[nodiscard]] bool may_fork() const noexcept { return !options_.curve || one_.losses.covers_replay(); }
   /// Uses `budget` from now on, or the control's own loss budget if `budget` is null; see CostOptions::loss_budget.

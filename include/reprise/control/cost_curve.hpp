@@ -349,8 +349,8 @@ class CostPrior {
 };
 static_assert(std::is_trivially_copyable_v<CostPrior> && sizeof(CostPrior) <= 300);
 
-/// The cost of a run of a draft head or draft model, in plain passes (to_cost()); see HeadedSpeculator. A head that runs
-/// for all sequences of a batch at once has no cost of a row.
+/// The cost of a run of a draft head or draft model, in plain passes (to_cost()); see HeadedSpeculator. A head that
+/// runs for all sequences of a batch at once has no cost of a row.
 struct HeadCost {
   Cost draft = 0;  ///< of any run
   Cost token = 0;  ///< of each token of the longest draft

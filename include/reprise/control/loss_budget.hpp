@@ -240,12 +240,18 @@ class LossAccount {
     planned_ = 0;
     writable().add(loss, before - held_);
   }
-  /// Adds a loss outside of a pass to the debt. Returns false and adds nothing if the budget does not cover it.
-  [[nodiscard]] bool spend(std::int64_t loss) noexcept {
+  /// Reserves a loss outside of a pass, instead of the one reserved before. Returns false and reserves nothing if the
+  /// budget does not cover it.
+  [[nodiscard]] bool afford(std::int64_t loss) noexcept {
+    spare();
     if (!writable().reserve(loss)) return false;
-    writable().release(loss, loss);
+    outside_ = std::max<std::int64_t>(loss, 0);
     return true;
   }
+  /// Charges a loss outside of a pass, instead of the one that is reserved for it.
+  void spend(std::int64_t loss) noexcept { writable().release(std::exchange(outside_, 0), loss); }
+  /// Gives back what is reserved for a loss outside of a pass.
+  void spare() noexcept { writable().release(std::exchange(outside_, 0)); }
   /// Returns the debt that there would be without correct().
   [[nodiscard]] std::int64_t uncorrected() const noexcept { return budget().debt() + corrected_; }
   /// Returns how much of `loss` correct() takes back.
@@ -262,10 +268,11 @@ class LossAccount {
   }
   /// Takes back a loss since which no other pass of the budget was committed.
   void correct(std::int64_t loss) noexcept { writable().release(0, -loss); }
-  /// Ends the sequence: charges the reservations of a pass that was not reported, and of a replay that has not run.
+  /// Ends the sequence: charges the reservations of what was not reported: a pass, a loss outside of it, and a replay.
   void close() noexcept {
-    writable().release(planned_ + held_, planned_ + held_);
-    planned_ = held_ = replay_ = 0;
+    const std::int64_t lost = planned_ + held_ + outside_;
+    writable().release(lost, lost);
+    planned_ = held_ = replay_ = outside_ = 0;
   }
 
  private:
@@ -278,6 +285,7 @@ class LossAccount {
     planned_ = std::exchange(other.planned_, 0);
     held_ = std::exchange(other.held_, 0);
     replay_ = std::exchange(other.replay_, 0);
+    outside_ = std::exchange(other.outside_, 0);
     corrected_ = other.corrected_;
   }
 
@@ -286,6 +294,7 @@ class LossAccount {
   std::int64_t planned_ = 0;    // reserved for the planned pass
   std::int64_t held_ = 0;       // reserved for the replay
   std::int64_t replay_ = 0;     // cost of the replay, not charged yet
+  std::int64_t outside_ = 0;    // reserved for a loss outside of a pass
   std::int64_t corrected_ = 0;  // sum of all corrections
 };
 

@@ -71,7 +71,7 @@ struct reprise_batch {
   reprise::BatchFollower<reprise::detail::HeadedDrafter<>> follower;
   reprise::c::KeptCosts costs = {};
   reprise::detail::Buffer<reprise::FollowedSlot> slots = {};  // scratch memory
-  std::size_t proposed = 0;                       // slots whose drafts reprise_batch_draft_proposed() can have
+  std::optional<std::size_t> proposed = {};       // slots whose drafts reprise_batch_draft_proposed() can have
   reprise::detail::OwnedArray<bool> failed = {};  // in a step: the slot has no request, because one could not begin
   reprise::detail::OwnedArray<reprise::detail::Buffer<reprise::Token>> eos =
       {};  // of each slot, after the first one is set
@@ -417,17 +417,16 @@ inline void write_drafts(std::span<const TokenSpan> drafts, reprise_slot* slots)
 /// Writes the drafts to `slots`.
 [[nodiscard]] inline Result<void> draft(reprise_batch& handle, reprise_slot* slots, std::size_t count,
                                         std::int64_t now_ns) noexcept {
-  handle.proposed = 0;
   if (auto read = read_slots(handle, slots, count, now_ns); !read) return read;
   const auto drafts = handle.follower.draft({handle.slots.data(), count}, time_of(now_ns));
   if (!drafts) return drafts.error();
+  handle.proposed.reset();
   write_drafts(*drafts, slots);
   return {};
 }
 /// Writes how many tokens the head should draft for each of `slots`.
 [[nodiscard]] inline Result<void> propose_lookup(reprise_batch& handle, reprise_slot* slots, std::size_t count,
                                                  std::int64_t now_ns) noexcept {
-  handle.proposed = 0;
   if (auto read = read_slots(handle, slots, count, now_ns); !read) return read;
   const auto asked = handle.follower.propose_lookup({handle.slots.data(), count}, time_of(now_ns));
   if (!asked) return asked.error();
@@ -443,8 +442,8 @@ inline void write_drafts(std::span<const TokenSpan> drafts, reprise_slot* slots)
   if (head_ns < 0) return refused("head_ns is negative: pass 0 if the time is unknown");
   if (count != handle.proposed)
     return refused("these are not the slots of the last call: call reprise_batch_propose_lookup() with them first",
-                   count, handle.proposed);
-  handle.proposed = 0;
+                   count, handle.proposed.value_or(0));
+  handle.proposed.reset();
   write_drafts(handle.follower.draft_proposed(time_of(head_ns)), slots);
   return {};
 }
@@ -503,7 +502,7 @@ inline void write_drafts(std::span<const TokenSpan> drafts, reprise_slot* slots)
 }
 [[nodiscard]] inline Result<Pass> plan(reprise_session& handle, const reprise_limits* limits,
                                        std::size_t most) noexcept {
-  if (!std::exchange(handle.proposed, false)) {
+  if (!handle.proposed) {
     if (auto set = set_limits(handle, limits, most); !set) return set.error();
     handle.open.reset();
     handle.session.strategy().clear();
@@ -511,6 +510,7 @@ inline void write_drafts(std::span<const TokenSpan> drafts, reprise_slot* slots)
   }
   auto pass = handle.session.plan();
   if (!pass) return pass;
+  handle.proposed = false;
   reprise_session::Open open{pass->ticket, pass->drafted, true};
   for (std::size_t i = 0; i < pass->parents.size(); ++i)
     open.chain = open.chain && pass->parents[i] == static_cast<NodeIndex>(i) - 1;

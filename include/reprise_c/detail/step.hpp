@@ -98,6 +98,7 @@ inline void write(const reprise_step& step, std::size_t row, TokenSpan draft) no
     if (!entered && result) result = entered.error();  // the other rows draft
     prompts = prompts || !entered || !*entered;
   }
+  handle.proposed.reset();
   if (prompts) handle.follower.ran(0);  // not the planned rows alone, so the time of the pass teaches no cost
   const auto now =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch());

@@ -27,7 +27,7 @@ namespace reprise { inline namespace v0 { namespace detail {
 /// much as one for a single sequence, that is all of them or none. The costs of a run are learned for each range of
 /// numbers of sequences, so neither kind of head needs an option.
 ///
-/// The planner's loss budget is charged for the run before it starts. Cost: sorts the sequences.
+/// The planner's loss budget reserves the cost of a run before it starts. Cost: sorts the sequences.
 class BatchHeads {
  public:
   explicit BatchHeads(std::optional<HeadCost> told = {}) noexcept : costs_(told) {}
@@ -36,9 +36,9 @@ class BatchHeads {
 
   /// Begins a pass, and ends the one before.
   void begin(BatchPlanner& planner) noexcept {
-    give_back(planner);
+    spare(planner);
     wishes_.clear();
-    if (!std::exchange(ran_, false)) costs_.idle();
+    costs_.idle();
   }
   /// Adds a sequence of the pass. `most`: how many tokens fit. `late`: see HeadRun. `plain`: the pass without drafts.
   /// Requires reserve().
@@ -54,7 +54,8 @@ class BatchHeads {
     });
     if (tokens > 0) wishes_.push_reserved({slot, tokens, late, forecast.gain});
   }
-  /// Decides, and charges the loss budget. Returns for how many sequences the head runs: chosen(0), chosen(1), ...
+  /// Decides, and reserves the cost in the loss budget. Returns for how many sequences the head runs: chosen(0),
+  /// chosen(1), ...
   std::size_t ask(BatchPlanner& planner, const PassShape& plain) noexcept {
     std::sort(wishes_.data(), wishes_.data() + wishes_.size(),
               [](const Wish& a, const Wish& b) { return a.gain != b.gain ? a.gain > b.gain : a.slot < b.slot; });
@@ -64,18 +65,19 @@ class BatchHeads {
     std::size_t chosen = 0;
     HeadRun run{0, 0, 0, 0};
     HeadRun best_run;
-    for (std::size_t i = 0; i < wishes_.size(); ++i) {
-      gain += wishes_[i].gain;
-      run = {std::max(run.tokens, wishes_[i].tokens), i + 1, run.all + wishes_[i].tokens, run.late + wishes_[i].late};
+    const std::size_t room = planner.room(plain);
+    for (std::size_t i = 0; i < wishes_.size() && run.all < room; ++i) {
+      Wish& wish = wishes_[i];
+      wish.tokens = std::min(wish.tokens, room - run.all);
+      gain += wish.gain;
+      run = {std::max(run.tokens, wish.tokens), i + 1, run.all + wish.tokens, run.late + wish.late};
       const std::int64_t cost = this->cost(planner, plain, run);
       const std::int64_t value = gain - UnitScale::multiply(price(planner), cost) * sequences;
       if (value > best && cost + planner.extra(run.all) <= planner.loss_budget().allowance())
         best = value, chosen = i + 1, best_run = run;
     }
     if (chosen == 0) return 0;
-    const auto cost = static_cast<Cost>(this->cost(planner, plain, best_run));
-    if (!planner.spend(cost)) return 0;
-    granted_ = cost;
+    if (!planner.afford(static_cast<Cost>(this->cost(planner, plain, best_run)))) return 0;
     run_ = best_run;
     return chosen;
   }
@@ -84,14 +86,15 @@ class BatchHeads {
   [[nodiscard]] std::size_t tokens_of(std::size_t i) const noexcept { return wishes_[i].tokens; }
   /// Reports that the head has run as asked. `time`: for all sequences together.
   void ran(BatchPlanner& planner, const PassShape& plain, std::optional<Duration> time) noexcept {
-    const std::int64_t cost = costs_.ran(run_, time, planner.plain_time(plain.sequences));
-    planner.correct(std::exchange(granted_, 0) - cost);
-    planner.spent(static_cast<Cost>(cost), plain.sequences);
-    ran_ = true;
+    const HeadRun run = std::exchange(run_, {});
+    if (run.tokens == 0) return;
+    const std::int64_t cost = costs_.ran(run, time, planner.plain_time(plain.sequences));
+    planner.spend(static_cast<Cost>(cost), plain.sequences);
   }
-  /// Takes back the charge for a head that has not run.
-  void give_back(BatchPlanner& planner) noexcept {
-    if (granted_ != 0) planner.correct(std::exchange(granted_, 0));
+  /// Reports that it has not run.
+  void spare(BatchPlanner& planner) noexcept {
+    planner.spare();
+    run_ = {};
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return wishes_.memory_bytes(); }
 
@@ -112,9 +115,7 @@ class BatchHeads {
 
   HeadCosts costs_;
   Buffer<Wish> wishes_;
-  HeadRun run_;
-  std::int64_t granted_ = 0;  // charged for a run that is not reported yet
-  bool ran_ = false;          // since begin()
+  HeadRun run_;  // that was asked for and is not reported yet
 };
 
 }}}  // namespace reprise::detail

@@ -16,24 +16,6 @@
 
 namespace reprise { inline namespace v0 { namespace detail {
 
-/// A cost that is granted to a draft of the head. A copy is a fork, which has no such draft.
-struct Granted {
-  Granted() noexcept = default;
-  Granted(const Granted&) noexcept {}
-  Granted(Granted&& other) noexcept : cost(std::exchange(other.cost, 0)) {}
-  Granted& operator=(const Granted&) noexcept {
-    cost = 0;
-    return *this;
-  }
-  Granted& operator=(Granted&& other) noexcept {
-    cost = std::exchange(other.cost, 0);
-    return *this;
-  }
-  ~Granted() = default;
-
-  std::int64_t cost = 0;
-};
-
 /// Decides in each pass whether a draft head or draft model runs beside the lookup, and how far, and sends the part of
 /// both drafts that is worth its cost: a CostControl that knows the head's cost too.
 ///
@@ -42,9 +24,9 @@ struct Granted {
 /// its row.
 ///
 /// The head's cost is told, or learned from the times that the caller reports; before the first time, it counts as 5%
-/// of a plain pass. With told costs of passes, its cost must be told too. The loss budget is charged for a head before
-/// it runs, so its bound holds for passes and head together: a head that has become bad loses at most 10 plain passes
-/// in any 1,000 at told costs. What the head takes beyond its told cost is not counted.
+/// of a plain pass. With told costs of passes, its cost must be told too. The loss budget reserves the cost of a
+/// head before it runs, so its bound holds for passes and head together: a head that has become bad loses at most 10
+/// plain passes in any 1,000 at told costs. What the head takes beyond its told cost is not counted.
 ///
 /// Threads: as CostControl.
 class HeadControl : public CostControl {
@@ -54,7 +36,7 @@ class HeadControl : public CostControl {
       : CostControl(std::move(options)), costs_(head) {}
 
   void begin() noexcept {
-    give_back();
+    spare();
     late_ = 0;
     CostControl::begin();
   }
@@ -66,12 +48,12 @@ class HeadControl : public CostControl {
   /// Returns how long a chain can be in the pass that was planned last.
   [[nodiscard]] std::size_t room() const noexcept { return room_; }
 
-  /// Returns how many tokens the head should draft, at most `most`; 0: it should not run. Charges the loss budget. A
-  /// head that is asked for must run and be reported by head_ran(), or the charge is taken back with the next pass.
+  /// Returns how many tokens the head should draft, at most `most`; 0: it should not run. Reserves its
+  /// cost in the loss budget: a head that runs is reported by head_ran(), or the next pass gives the cost back.
   /// `plain`: the shape of the pass without a draft.
   [[nodiscard]] std::size_t ask_head(const HeadForecast& forecast, const PassShape& plain,
                                      std::size_t most = HeadForecast::most_tokens) noexcept {
-    give_back();
+    spare();
     const std::int64_t first = head_cost(1);
     const std::size_t tokens = best_head_length(forecast, price(), most, [&](std::size_t count) {
       return rows_cost(plain, count) + std::max<std::int64_t>(head_cost(count) - first, 0);
@@ -80,17 +62,13 @@ class HeadControl : public CostControl {
     const std::int64_t cost = head_cost(tokens);
     if (cost + rows_cost(plain, tokens) > loss_budget().allowance()) return 0;
     if (forecast.gain <= UnitScale::multiply(price(), cost)) return 0;
-    if (!spend(static_cast<Cost>(cost))) return 0;
-    granted_.cost = cost;
-    return tokens;
+    return afford(static_cast<Cost>(cost)) ? tokens : 0;
   }
   /// Reports that the head has drafted, before the pass is planned. `time`: how long it took; unused if its cost is
   /// told.
   void head_ran(std::size_t tokens, std::optional<Duration> time = {}) noexcept {
     ran_ = true;
-    const std::int64_t cost = costs_.ran(run(tokens), time, learned().plain_time());
-    correct(std::exchange(granted_.cost, 0) - cost);
-    spent(static_cast<Cost>(cost));
+    spend(static_cast<Cost>(costs_.ran(run(tokens), time, learned().plain_time())));
   }
   /// Returns the cost of a draft, in plain passes.
   [[nodiscard]] std::int64_t head_cost(std::size_t tokens) const noexcept {
@@ -98,21 +76,14 @@ class HeadControl : public CostControl {
   }
 
   void learn(const Outcome& outcome, const PassReport& report) noexcept {
-    give_back();
+    spare();
     CostControl::learn(outcome, report);
-    late_ += report.committed;
-    if (std::exchange(ran_, false))
-      late_ = 0;
-    else
-      costs_.idle();
+    late_ = std::exchange(ran_, false) ? 0 : late_ + report.committed;
+    costs_.idle();
   }
 
  private:
   [[nodiscard]] HeadRun run(std::size_t tokens) const noexcept { return {.tokens = tokens, .late = late_}; }
-  /// Takes back the charge for a head that has not run.
-  void give_back() noexcept {
-    if (granted_.cost != 0) correct(std::exchange(granted_.cost, 0));
-  }
   /// Returns the value of a plain pass, in tokens.
   [[nodiscard]] std::int64_t price() const noexcept { return std::min(throughput(), most_rate); }
   /// Returns the cost of `tokens` more rows.
@@ -120,7 +91,6 @@ class HeadControl : public CostControl {
     return std::int64_t{cost({plain.sequences, plain.rows + tokens, plain.context})} - cost(plain);
   }
   HeadCosts costs_;
-  Granted granted_;
   std::size_t room_ = 0;
   std::size_t late_ = 0;  // tokens committed since the head has run
   bool ran_ = false;      // since the last pass

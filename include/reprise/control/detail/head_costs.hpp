@@ -31,23 +31,29 @@ struct HeadRun {
 };
 
 /// The times of a head's drafts, for each range of lengths: 1, 2, 3 to 4, 5 to 8, and so on. A time that is a surprise
-/// is not believed at once (RecentSamples). 2,048 passes without a draft halve what is believed, so a head that seemed
-/// slow is timed again; that time then counts in full.
+/// is not believed at once (RecentSamples), and the first of a range not if it contradicts the nearest range. 2,048
+/// passes without a draft of a range halve what is believed of it, so a head that seemed slow is timed again; that time
+/// then counts in full.
 class HeadTimes {
  public:
-  void learn(std::size_t tokens, std::int64_t nanoseconds) noexcept {
+  /// `expected`: what is believed before the first time; 0: nothing is known.
+  void learn(std::size_t tokens, std::int64_t nanoseconds, std::int64_t expected) noexcept {
     const std::int64_t time = std::clamp<std::int64_t>(nanoseconds, 1, most_time);
-    RecentSamples<std::int64_t>& times = times_[range_of(tokens)];
+    const std::size_t range = range_of(tokens);
+    RecentSamples<std::int64_t>& times = times_[range];
     if (times.count >= 3) usual_.learn(time, times.value);
-    times.add(time, times.count > 0 ? times.value : time, usual_, 0);
-    idle_ = 0;
+    times.add(time, times.count > 0 ? times.value : expected > 0 ? expected : time, usual_, 0);
+    idle_[range] = 0;
   }
-  void idle() noexcept { idle_ = std::min(idle_ + 1, std::uint32_t{1} << 20); }
+  /// Counts a pass, after what was learned from it.
+  void idle() noexcept {
+    for (std::uint32_t& passes : idle_) passes = std::min(passes + 1, std::uint32_t{1} << 20);
+  }
   /// Returns nanoseconds, or 0 if nothing is known. Lengths that were not timed are taken in proportion to the nearest
   /// range that was, but no shorter draft takes longer.
   [[nodiscard]] std::int64_t forecast(std::size_t tokens) const noexcept {
     return nearest(range_of(tokens), false,
-                   [this](std::size_t range) { return times_[range].count > 0 ? faded(times_[range].value) : 0; });
+                   [this](std::size_t range) { return times_[range].count > 0 ? faded(range) : 0; });
   }
 
   static constexpr std::size_t ranges = 6;
@@ -71,11 +77,13 @@ class HeadTimes {
 
  private:
   static constexpr std::int64_t most_time = std::int64_t{1} << 39;  // nine minutes
-  [[nodiscard]] std::int64_t faded(std::int64_t time) const noexcept { return time >> std::min(idle_ / 2048, 40U); }
+  [[nodiscard]] std::int64_t faded(std::size_t range) const noexcept {
+    return std::max(times_[range].value >> std::min(idle_[range] / 2048, 40U), std::int64_t{1});
+  }
 
   std::array<RecentSamples<std::int64_t>, ranges> times_{};
   UsualError usual_;
-  std::uint32_t idle_ = 0;  // passes since the last draft
+  std::array<std::uint32_t, ranges> idle_{};  // passes since the last draft
 };
 
 /// What a run of a head costs, in plain passes: told, or learned from times. Before the first time, it counts as 5% of
@@ -96,8 +104,7 @@ class HeadCosts {
                           times(run.all == 0 ? run.tokens : run.all, told_->row) + times(run.late, told_->late),
                       most_cost);
     }
-    const std::int64_t time = HeadTimes::nearest(HeadTimes::range_of(run.sequences), true,
-                                                 [&](std::size_t range) { return times_[range].forecast(run.mean()); });
+    const std::int64_t time = this->time(run);
     return time > 0 && plain > 0 ? in_plain_passes(time, plain) : std::int64_t{to_cost(0.05)};
   }
   /// Learns how long a run took, and returns its cost. A time can be wrong by any factor: without told costs, no run
@@ -105,11 +112,11 @@ class HeadCosts {
   std::int64_t ran(const HeadRun& run, std::optional<Duration> time, std::int64_t plain) noexcept {
     if (told_) return cost(run, plain);
     const bool timed = time && time->count() > 0;
-    if (timed) times_[HeadTimes::range_of(run.sequences)].learn(run.mean(), time->count());
+    if (timed) times_[HeadTimes::range_of(run.sequences)].learn(run.mean(), time->count(), this->time(run));
     return std::min<std::int64_t>(timed && plain > 0 ? in_plain_passes(time->count(), plain) : cost(run, plain),
                                   LossBudget::burst);
   }
-  /// Counts a pass without a run.
+  /// Counts a pass, after what was learned from it.
   void idle() noexcept {
     for (HeadTimes& times : times_) times.idle();
   }
@@ -118,6 +125,11 @@ class HeadCosts {
   static constexpr std::int64_t most_cost = 1024 * std::int64_t{cost_one};
   static constexpr std::size_t most_counted = 1 << 12;
 
+  /// Returns how long a run takes, in nanoseconds; 0: unknown.
+  [[nodiscard]] std::int64_t time(const HeadRun& run) const noexcept {
+    return HeadTimes::nearest(HeadTimes::range_of(run.sequences), true,
+                              [&](std::size_t range) { return times_[range].forecast(run.mean()); });
+  }
   static std::int64_t in_plain_passes(std::int64_t time, std::int64_t plain) noexcept {
     constexpr std::int64_t most = std::int64_t{1} << 46;
     return std::min(UnitScale::divide(std::min(time, most), plain), most_cost);

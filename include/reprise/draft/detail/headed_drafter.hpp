@@ -175,7 +175,7 @@ class HeadedDrafter : public Lookup {
   }
   /// Replaces the lookup, and keeps what is known of the head. Call it before begin().
   HeadedDrafter& operator=(Lookup lookup) {
-    forget_round();
+    clear();
     static_cast<Lookup&>(*this) = std::move(lookup);
     return *this;
   }
@@ -196,51 +196,53 @@ class HeadedDrafter : public Lookup {
   }
   /// The same for a draft with probabilities of its own, such as a tree.
   Result<void> set(const ExternalDrafter::Nodes& tree) {
+    given_ = true;
     if (!both_.reserve())
       return Error{ErrorCode::out_of_memory, "there is no memory for a draft of the head: only the lookup drafts",
                    sizeof(*both_.get()), 0};
     return both_->head().set(tree);
   }
-  /// Removes the head's draft.
+  /// Ends a round without feedback(), and removes the head's draft.
   void clear() noexcept {
+    drafted_ = given_ = merged_ = false;
     if (both_) both_->head().clear();
   }
 
   void begin(TokenSpan context) {
     trend_ = {};
-    forget_round();
+    clear();
     if (both_) both_->begin(context);
     Lookup::begin(context);
   }
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
-    forget_round();
+    clear();
     Lookup::observe(context, fresh, origin);
   }
   void truncate(TokenSpan context, std::size_t size) {
-    forget_round();
+    clear();
     Lookup::truncate(context, size);
   }
   void rebase(TokenSpan before, TokenSpan context) requires RebasableStrategy<Lookup> {
-    forget_round();
+    clear();
     Lookup::rebase(before, context);
   }
   void propose(TokenSpan context, Draft& draft) {
-    drafted_ = true;
-    ran_ = both_ && both_->head().size() > 0;
+    const bool again = std::exchange(drafted_, true);
+    merged_ = both_ && both_->head().size() > 0;
     std::uint64_t expected = 0;
-    if (ran_) {
+    if (merged_) {
       expected = both_->propose(*this, context, draft);
     } else {
       Lookup::propose(context, draft);
       for (std::size_t i = 0; i < draft.size(); ++i) expected += draft[i].path_probability.raw();
     }
-    class_ = class_of(expected);
+    if (!merged_ || !again) class_ = class_of(expected);  // that of forecast(), if it was asked
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
     const bool drafted = std::exchange(drafted_, false);  // a round without propose() tells nothing
-    const bool ran = std::exchange(ran_, false);
+    const bool ran = std::exchange(given_, false);
     std::size_t found = outcome.accepted.size();
-    if (ran)
+    if (std::exchange(merged_, false) && both_)
       found = std::min(found, both_->feedback(*this, context, outcome, [&](const Outcome& own) { learn_rates(own); }));
     else
       Lookup::feedback(context, outcome);
@@ -281,19 +283,14 @@ class HeadedDrafter : public Lookup {
     });
   }
 
-  /// Ends a round without feedback().
-  void forget_round() noexcept {
-    drafted_ = ran_ = false;
-    clear();
-  }
-
   std::array<Rates, classes> rates_;
   std::array<HeadGain, classes> gains_;
   HeadTrend trend_;
   std::array<std::uint32_t, classes> idle_{};  // passes in which the head did not run
   std::size_t class_ = 0;                      // of the last draft
   bool drafted_ = false;                       // propose() was called in this round
-  bool ran_ = false;                           // the last draft has nodes of the head
+  bool given_ = false;                         // the head has run in this round, even if it drafted nothing
+  bool merged_ = false;                        // the last draft has nodes of the head
   Optional<HeadAndLookup<Lookup>> both_;       // from the first draft of the head on
 };
 static_assert(DraftStrategy<HeadedDrafter<>>);
