@@ -236,7 +236,7 @@ class Replay {
   std::size_t head_tokens(TokenSpan coming, std::size_t right) {
     if (mode_ == Mode::lookup) return 0;
     HeadForecast forecast = session_.strategy().forecast();
-    if (mode_ != Mode::both) forecast.gain = std::int64_t{1} << 40;  // it runs wherever the budget allows it
+    if (mode_ != Mode::both) forecast.gain = std::int64_t{1} << 30;  // it runs wherever the budget allows it
     const PassShape plain{1, session_.pending().size(), session_.context().size()};
     const std::size_t tokens = session_.control().ask_head(forecast, plain, options_.head_tokens);
     if (mode_ == Mode::both) return tokens;

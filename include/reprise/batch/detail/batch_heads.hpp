@@ -48,11 +48,11 @@ class BatchHeads {
     most = std::min(most, (planner.room(plain) + all - 1) / all);
     const std::int64_t first = cost(planner, plain, {1, all, all, 0});
     // The others are taken to draft as much, so each sequence has its share of what all of them cost.
-    const std::size_t tokens = best_head_length(forecast, price(planner), most, [&](std::size_t count) {
+    const HeadDraft draft = best_head_draft(forecast, price(planner), most, [&](std::size_t count) {
       const std::int64_t run = cost(planner, plain, {count, all, count * all, 0});
       return planner.extra(count * all) + std::max<std::int64_t>(run - first, 0);
     });
-    if (tokens > 0) wishes_.push_reserved({slot, tokens, late, forecast.gain});
+    if (draft.tokens > 0) wishes_.push_reserved({slot, draft.tokens, late, draft.gain});
   }
   /// Decides, and reserves the cost in the loss budget. Returns for how many sequences the head runs: chosen(0),
   /// chosen(1), ...

@@ -55,14 +55,14 @@ class HeadControl : public CostControl {
                                      std::size_t most = HeadForecast::most_tokens) noexcept {
     spare();
     const std::int64_t first = head_cost(1);
-    const std::size_t tokens = best_head_length(forecast, price(), most, [&](std::size_t count) {
+    const HeadDraft draft = best_head_draft(forecast, price(), most, [&](std::size_t count) {
       return rows_cost(plain, count) + std::max<std::int64_t>(head_cost(count) - first, 0);
     });
-    if (tokens == 0) return 0;
-    const std::int64_t cost = head_cost(tokens);
-    if (cost + rows_cost(plain, tokens) > loss_budget().allowance()) return 0;
-    if (forecast.gain <= UnitScale::multiply(price(), cost)) return 0;
-    return afford(static_cast<Cost>(cost)) ? tokens : 0;
+    if (draft.tokens == 0) return 0;
+    const std::int64_t cost = head_cost(draft.tokens);
+    if (cost + rows_cost(plain, draft.tokens) > loss_budget().allowance()) return 0;
+    if (draft.gain <= UnitScale::multiply(price(), cost)) return 0;
+    return afford(static_cast<Cost>(cost)) ? draft.tokens : 0;
   }
   /// Reports that the head has drafted, before the pass is planned. `time`: how long it took; unused if its cost is
   /// told.

@@ -139,21 +139,29 @@ class HeadCosts {
   std::array<HeadTimes, HeadTimes::ranges> times_{};
 };
 
-/// Returns the length of a head's draft that is worth most, without the cost that every draft has. `price`: the tokens
-/// that a plain pass is worth, in UnitScale. `more(tokens)`: what that many tokens cost.
+/// A draft that a head could make.
+struct HeadDraft {
+  std::size_t tokens = 0;  ///< 0: none is worth anything
+  std::int64_t gain = 0;   ///< accepted tokens that it adds to those of the lookup, in UnitScale
+};
+
+/// Returns the draft of a head that is worth most, without the cost that every draft has. `price`: the tokens that a
+/// plain pass is worth, in UnitScale. `more(tokens)`: what that many tokens cost.
 template <class More>
-[[nodiscard]] std::size_t best_head_length(const HeadForecast& forecast, std::int64_t price, std::size_t most,
-                                           More&& more) noexcept {
+[[nodiscard]] HeadDraft best_head_draft(const HeadForecast& forecast, std::int64_t price, std::size_t most,
+                                        More&& more) noexcept {
   std::int64_t path = UnitScale::one;
   std::int64_t sum = 0;
-  std::size_t best = 0;
+  HeadDraft best;
   std::int64_t value = 0;
   for (std::size_t tokens = 1; tokens <= std::min(most, HeadForecast::most_tokens); ++tokens) {
     path = ProbabilityScale::multiply(path, std::int64_t{forecast.rates[tokens - 1].raw()});
     sum += path;
     const std::int64_t worth = sum - UnitScale::multiply(price, more(tokens));
-    if (worth > value) value = worth, best = tokens;
+    if (worth > value) value = worth, best = {tokens, sum};
   }
+  const std::int64_t promised = std::max<std::int64_t>(forecast.promised, 1);
+  best.gain = forecast.gain * std::max(best.gain, promised) / promised;
   return best;
 }
 

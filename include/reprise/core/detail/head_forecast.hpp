@@ -18,6 +18,9 @@ struct HeadForecast {
   static constexpr std::size_t most_tokens = usual_draft_nodes;
   /// The accepted tokens that the head adds to those of the lookup, in 1/65,536.
   std::int64_t gain = 0;
+  /// The accepted tokens that the rates promised of the drafts with that gain, in 1/65,536. A longer draft is expected
+  /// to add more in proportion.
+  std::int64_t promised = 0;
   /// rates[k]: the probability that its k-th token is accepted if those before it are.
   std::array<Probability, most_tokens> rates{};
 };

@@ -20,7 +20,8 @@
 
 namespace reprise { inline namespace v0 { namespace detail {
 
-/// The mean of the accepted tokens that a head has added to a pass, over about the last 64 passes in which it ran.
+/// The mean of the accepted tokens that a head has added to a pass, over about the last 64 passes in which it ran, and
+/// of those that the rates of its tokens promised.
 ///
 /// It begins at one token, with the weight of one pass, so that a head is tried at first. While the head does not run,
 /// each pass takes away 1/1,024 of the weight of the others. So a head that was bad is tried again: the cheaper it is,
@@ -28,20 +29,25 @@ namespace reprise { inline namespace v0 { namespace detail {
 class HeadGain {
  public:
   /// Returns the mean, in UnitScale.
-  [[nodiscard]] std::int64_t mean() const noexcept {
-    return UnitScale::divide(tokens_ + UnitScale::one, passes_ + UnitScale::one);
-  }
-  void learn(bool ran, std::size_t tokens) noexcept {
+  [[nodiscard]] std::int64_t mean() const noexcept { return mean_of(tokens_); }
+  [[nodiscard]] std::int64_t promised() const noexcept { return mean_of(promised_); }
+  /// `promised`: in UnitScale.
+  void learn(bool ran, std::size_t tokens, std::int64_t promised) noexcept {
     const std::int64_t memory = ran ? 64 : 1024;
-    tokens_ -= tokens_ / memory;
-    passes_ -= passes_ / memory;
+    for (std::int64_t* sum : {&tokens_, &promised_, &passes_}) *sum -= *sum / memory;
     if (!ran) return;
     tokens_ += UnitScale::from(static_cast<std::int64_t>(tokens));
+    promised_ += promised;
     passes_ += UnitScale::one;
   }
 
  private:
+  [[nodiscard]] std::int64_t mean_of(std::int64_t sum) const noexcept {
+    return UnitScale::divide(sum + UnitScale::one, passes_ + UnitScale::one);
+  }
+
   std::int64_t tokens_ = 0;
+  std::int64_t promised_ = 0;
   std::int64_t passes_ = 0;
 };
 
@@ -182,7 +188,8 @@ class HeadedDrafter : public Lookup {
 
   /// Returns what is expected of the head in this pass. Call it after propose() without a draft of the head.
   [[nodiscard]] HeadForecast forecast() const noexcept {
-    HeadForecast forecast{.gain = UnitScale::multiply(gains_[class_].mean(), trend_.factor())};
+    HeadForecast forecast{.gain = UnitScale::multiply(gains_[class_].mean(), trend_.factor()),
+                          .promised = gains_[class_].promised()};
     for (std::size_t depth = 0; depth < forecast.rates.size(); ++depth) forecast.rates[depth] = rate(depth);
     return forecast;
   }
@@ -192,19 +199,19 @@ class HeadedDrafter : public Lookup {
     const TokenSpan taken = tokens.first(std::min(tokens.size(), probabilities.size()));
     for (std::size_t depth = 0; depth < taken.size(); ++depth)
       probabilities[depth] = static_cast<float>(rate(depth).to_double());
-    return set(ExternalDrafter::Nodes{.tokens = taken, .probabilities = std::span(probabilities).first(taken.size())});
+    promised_ = promised(std::max<std::size_t>(taken.size(), 1));
+    return set_nodes(
+        ExternalDrafter::Nodes{.tokens = taken, .probabilities = std::span(probabilities).first(taken.size())});
   }
   /// The same for a draft with probabilities of its own, such as a tree.
   Result<void> set(const ExternalDrafter::Nodes& tree) {
-    given_ = true;
-    if (!both_.reserve())
-      return Error{ErrorCode::out_of_memory, "there is no memory for a draft of the head: only the lookup drafts",
-                   sizeof(*both_.get()), 0};
-    return both_->head().set(tree);
+    promised_ = promised(std::max<std::size_t>(tree.tokens.size(), 1));
+    return set_nodes(tree);
   }
   /// Ends a round without feedback(), and removes the head's draft.
   void clear() noexcept {
-    drafted_ = given_ = merged_ = false;
+    drafted_ = merged_ = false;
+    promised_ = 0;
     if (both_) both_->head().clear();
   }
 
@@ -240,7 +247,8 @@ class HeadedDrafter : public Lookup {
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
     const bool drafted = std::exchange(drafted_, false);  // a round without propose() tells nothing
-    const bool ran = std::exchange(given_, false);
+    const std::int64_t promised = std::exchange(promised_, 0);
+    const bool ran = promised > 0;
     std::size_t found = outcome.accepted.size();
     if (std::exchange(merged_, false) && both_)
       found = std::min(found, both_->feedback(*this, context, outcome, [&](const Outcome& own) { learn_rates(own); }));
@@ -249,7 +257,7 @@ class HeadedDrafter : public Lookup {
     if (!drafted) return;
     const std::size_t gained = outcome.accepted.size() - found;
     trend_.learn(ran, gained, gains_[class_].mean());
-    gains_[class_].learn(ran, gained);
+    gains_[class_].learn(ran, gained, promised);
     if (!ran && ++idle_[class_] % 128 == 0)  // rates that keep the head from running become better
       for (HitRate& rate : rates_[class_]) rate.learn(true);
   }
@@ -262,6 +270,22 @@ class HeadedDrafter : public Lookup {
   static constexpr std::size_t depths = 16;
   using Rates = std::array<HitRate, depths>;
 
+  Result<void> set_nodes(const ExternalDrafter::Nodes& tree) {
+    if (!both_.reserve())
+      return Error{ErrorCode::out_of_memory, "there is no memory for a draft of the head: only the lookup drafts",
+                   sizeof(*both_.get()), 0};
+    return both_->head().set(tree);
+  }
+  /// Returns the accepted tokens that the rates promise of a chain, in UnitScale.
+  [[nodiscard]] std::int64_t promised(std::size_t tokens) const noexcept {
+    std::int64_t path = UnitScale::one;
+    std::int64_t sum = 0;
+    for (std::size_t depth = 0; depth < std::min(tokens, HeadForecast::most_tokens); ++depth) {
+      path = ProbabilityScale::multiply(path, std::int64_t{rate(depth).raw()});
+      sum += path;
+    }
+    return sum;
+  }
   /// Returns the index of the range of an expected number of accepted tokens, in ProbabilityScale.
   static std::size_t class_of(std::uint64_t expected) noexcept {
     constexpr std::uint64_t one = Probability::scale;
@@ -289,7 +313,7 @@ class HeadedDrafter : public Lookup {
   std::array<std::uint32_t, classes> idle_{};  // passes in which the head did not run
   std::size_t class_ = 0;                      // of the last draft
   bool drafted_ = false;                       // propose() was called in this round
-  bool given_ = false;                         // the head has run in this round, even if it drafted nothing
+  std::int64_t promised_ = 0;                  // by the rates of the head's draft in this round; 0: it has not run
   bool merged_ = false;                        // the last draft has nodes of the head
   Optional<HeadAndLookup<Lookup>> both_;       // from the first draft of the head on
 };
