@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/detail/timed_passes.hpp"
@@ -160,8 +161,8 @@ template <class More>
     const std::int64_t worth = sum - UnitScale::multiply(price, more(tokens));
     if (worth > value) value = worth, best = {tokens, sum};
   }
-  const std::int64_t promised = std::max<std::int64_t>(forecast.promised, 1);
-  best.gain = forecast.gain * std::max(best.gain, promised) / promised;
+  const std::int64_t promised = std::exchange(best.gain, forecast.gain);
+  if (forecast.promised > 0 && promised > forecast.promised) best.gain = best.gain * promised / forecast.promised;
   return best;
 }
 

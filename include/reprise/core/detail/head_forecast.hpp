@@ -19,7 +19,7 @@ struct HeadForecast {
   /// The accepted tokens that the head adds to those of the lookup, in 1/65,536.
   std::int64_t gain = 0;
   /// The accepted tokens that the rates promised of the drafts with that gain, in 1/65,536. A longer draft is expected
-  /// to add more in proportion.
+  /// to add more in proportion. 0: unknown.
   std::int64_t promised = 0;
   /// rates[k]: the probability that its k-th token is accepted if those before it are.
   std::array<Probability, most_tokens> rates{};

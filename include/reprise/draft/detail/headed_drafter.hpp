@@ -29,8 +29,9 @@ namespace reprise { inline namespace v0 { namespace detail {
 class HeadGain {
  public:
   /// Returns the mean, in UnitScale.
-  [[nodiscard]] std::int64_t mean() const noexcept { return mean_of(tokens_); }
-  [[nodiscard]] std::int64_t promised() const noexcept { return mean_of(promised_); }
+  [[nodiscard]] std::int64_t mean() const noexcept { return mean_of(tokens_, 1); }
+  /// The same for what was promised. It begins at more than most drafts promise.
+  [[nodiscard]] std::int64_t promised() const noexcept { return mean_of(promised_, 8); }
   /// `promised`: in UnitScale.
   void learn(bool ran, std::size_t tokens, std::int64_t promised) noexcept {
     const std::int64_t memory = ran ? 64 : 1024;
@@ -42,8 +43,8 @@ class HeadGain {
   }
 
  private:
-  [[nodiscard]] std::int64_t mean_of(std::int64_t sum) const noexcept {
-    return UnitScale::divide(sum + UnitScale::one, passes_ + UnitScale::one);
+  [[nodiscard]] std::int64_t mean_of(std::int64_t sum, std::int64_t first) const noexcept {
+    return UnitScale::divide(sum + UnitScale::from(first), passes_ + UnitScale::one);
   }
 
   std::int64_t tokens_ = 0;
@@ -199,7 +200,7 @@ class HeadedDrafter : public Lookup {
     const TokenSpan taken = tokens.first(std::min(tokens.size(), probabilities.size()));
     for (std::size_t depth = 0; depth < taken.size(); ++depth)
       probabilities[depth] = static_cast<float>(rate(depth).to_double());
-    promised_ = promised(std::max<std::size_t>(taken.size(), 1));
+    promised_ = promised(taken.empty() ? probabilities.size() : taken.size());
     return set_nodes(
         ExternalDrafter::Nodes{.tokens = taken, .probabilities = std::span(probabilities).first(taken.size())});
   }
