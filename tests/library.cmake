@@ -150,14 +150,17 @@ reprise_add_layer_tests(
   planner
   worth
 )
-reprise_add_layer_tests(
-  house
-  layers
-  markdown
-  pages
-  public_face
-  reference
-)
+# They call no function of the library, so sanitizers have nothing to find.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  reprise_add_layer_tests(
+    house
+    layers
+    markdown
+    pages
+    public_face
+    reference
+  )
+endif()
 # It reads the English of the whole tree, so only the step lint of .ci/full builds and runs it.
 add_executable(reprise-language-tests EXCLUDE_FROM_ALL house/language.test.cpp)
 reprise_set_test_options(reprise-language-tests)
@@ -218,9 +221,11 @@ reprise_add_tests(
   headed_speculator.test.cpp
   cuda/walk.test.cpp
 )
-# The same tests, of the default composition that is compiled once.
-reprise_add_tests(library reprise-compiled-tests speculator.test.cpp)
-target_link_libraries(reprise-compiled-tests PRIVATE reprise::compiled)
+# The same tests, of the default composition that is compiled once. The code is the same, so sanitizers need it only once.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  reprise_add_tests(library reprise-compiled-tests speculator.test.cpp)
+  target_link_libraries(reprise-compiled-tests PRIVATE reprise::compiled)
+endif()
 
 # Longer tests with many random cases. An environment variable sets their number (see each file).
 reprise_add_tests(

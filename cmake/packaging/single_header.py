@@ -4,7 +4,7 @@
 
 It holds all public headers of the core, except history/snapshot_file.hpp, which calls the operating system. Each header
 of the library is put in place of its first #include. Includes of the standard library come first, sorted. The same
-headers always give the same bytes.
+headers always give the same bytes. The option --program writes a program as one file, for example for Compiler Explorer.
 """
 import argparse
 import pathlib
@@ -16,6 +16,7 @@ INCLUDE = re.compile(r"^\s*#\s*include\s*([<\"])([^>\"]+)[>\"]")
 OWN = re.compile(r"reprise(_\w+)?/")
 OPEN = re.compile(r"^\s*#\s*if")
 CLOSE = re.compile(r"^\s*#\s*endif")
+COMMENT = re.compile(r"^\s*//")
 SYSTEM = "reprise/history/snapshot_file.hpp"
 DROPPED = ("// SPDX-License-Identifier:", "#pragma once")
 
@@ -58,15 +59,40 @@ class Amalgamation:
         body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
         self.blocks.append(f"// ---- {name}\n\n{body}\n")
 
+    def includes(self):
+        return "".join(f"#include <{name}>\n" for name in sorted(self.standard))
+
+    def program(self, path, version):
+        """A program and the headers that it includes as one file, without the comments of the headers."""
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Failure(f"{path}: cannot be read: {error}") from error
+        own = []
+        for number, line in enumerate(lines, 1):
+            found = INCLUDE.match(line)
+            if found and OWN.match(found[2]):
+                self.add(found[2], f"{path}:{number}")
+            elif found:
+                self.standard.add(found[2])
+            elif not line.startswith(DROPPED):
+                own.append(line)
+        headers = "".join(line + "\n" for block in self.blocks for line in block.splitlines() if line and not COMMENT.match(line))
+        head = (
+            "// SPDX-License-Identifier: Apache-2.0\n"
+            f"// {path.name} and the headers of reprise {version} that it includes, made by cmake/packaging/single_header.py.\n"
+            "// g++ -std=c++20 -O1; the program is at the end.\n"
+        )
+        return "\n".join([head, self.includes(), headers, f"// ---- {path.name}\n", "\n".join(own).strip("\n") + "\n"])
+
     def text(self, version, also):
-        includes = "".join(f"#include <{name}>\n" for name in sorted(self.standard))
         head = (
             "// SPDX-License-Identifier: Apache-2.0\n"
             f"// reprise {version}, a single header made of {', '.join(['the core', *also])} by cmake/packaging/single_header.py.\n"
             "// Do not include it together with headers of the source tree.\n"
             "#pragma once\n"
         )
-        return "\n".join([head, includes, *self.blocks])
+        return "\n".join([head, self.includes(), *self.blocks])
 
 
 def version_of(folder):
@@ -100,15 +126,23 @@ def main():
         metavar="HEADER",
         help="a public header that the file leaves out, for example reprise_testing/check_verifier.hpp; repeatable",
     )
+    parser.add_argument(
+        "--program",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="write this program together with the headers that it includes, as one file that compiles alone",
+    )
     parser.add_argument("--list", action="store_true", help="print the names of the headers in the file; write nothing")
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if --output is out of date")
     options = parser.parse_args()
     try:
         made = Amalgamation(options.include)
-        starts = [*core(options.include), *options.also]
-        for name in starts:
-            made.add(name, "the command line")
-        text = made.text(version_of(options.include), options.also)
+        if options.program:
+            text = made.program(options.program, version_of(options.include))
+        else:
+            for name in [*core(options.include), *options.also]:
+                made.add(name, "the command line")
+            text = made.text(version_of(options.include), options.also)
         if options.list:
             print("\n".join(sorted(made.seen)))
         elif str(options.output) == "-" and not options.check:

@@ -9,8 +9,9 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE ${FOLDER})
-# The last two: as in a toolchain file for another machine, where no host header may be found.
-set(options -DREPRISE_FROM=${FROM} -DCMAKE_BUILD_TYPE=Release -DCMAKE_FIND_ROOT_PATH=${FOLDER}/machine
+# Without optimization, because the programs only show that they build and run. The last two options: as in a toolchain
+# file for another machine, where no host header may be found.
+set(options -DREPRISE_FROM=${FROM} -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE= -DCMAKE_FIND_ROOT_PATH=${FOLDER}/machine
   -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY)
 if(COMPILER)
   list(APPEND options -DCMAKE_CXX_COMPILER=${COMPILER})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Markdown files of the project. Every link inside of the project leads to a file and a heading that exist, and
-// examples/README.md lists every example. commands.sh holds the commands.
+// examples/README.md lists every example. The tests that tests/faults.md names exist. commands.sh holds the commands.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,6 +103,46 @@ TEST(Markdown, LinksLeadToFilesAndHeadingsThatExist) {
         }
       }
   EXPECT_GT(count, 50U);
+}
+
+/// The texts between backquotes.
+std::vector<std::string> code_of(const std::string& line) {
+  std::vector<std::string> found;
+  for (std::size_t at = line.find('`'); at != std::string::npos; at = line.find('`', at + 1)) {
+    const std::size_t end = line.find('`', at + 1);
+    if (end == std::string::npos) break;
+    found.push_back(line.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return found;
+}
+
+TEST(Markdown, EveryReportedFaultHasATestThatExists) {
+  std::string tests;
+  for (const char* folder : {"tests", "examples/python/tests"})
+    for (const auto& entry : fs::recursive_directory_iterator(root() / folder))
+      if (entry.path().extension() == ".cpp" || entry.path().extension() == ".py") tests += read(entry.path());
+  std::size_t count = 0;
+  for (const std::string& line : lines_of_prose(read(root() / "tests/faults.md"))) {
+    const std::size_t last = line.rfind('|', line.size() - 2);
+    if (!line.starts_with("| ") || last == std::string::npos) continue;
+    const std::vector<std::string> names = code_of(line.substr(last));
+    if (names.empty()) {
+      EXPECT_EQ(line, "| fault | test |") << "a row without a test";
+      continue;
+    }
+    ++count;
+    for (const std::string& name : names) {
+      const std::size_t dot = name.find('.');
+      const bool file = name.find('/') != std::string::npos;
+      const std::string shown = file || dot == std::string::npos
+                                    ? "def " + name + "("
+                                    : "(" + name.substr(0, dot) + ", " + name.substr(dot + 1) + ")";
+      EXPECT_TRUE(file ? fs::exists(root() / name) : tests.find(shown) != std::string::npos)
+          << "tests/faults.md: there is no test " << name;
+    }
+  }
+  EXPECT_GT(count, 40U);
 }
 
 TEST(Markdown, EveryExampleIsInTheIndex) {

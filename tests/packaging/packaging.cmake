@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Scripts of the project, and projects that use the library.
 
-# The script of a release, in a small repository of its own; the mutants that tests/mutation/mutate.py finds; and how
-# tests/coverage/coverage.py counts. They compile nothing.
+# The script of a release and the comparison of two commits, each in a small repository of its own; the mutants that
+# tests/mutation/mutate.py finds; and how tests/coverage/coverage.py counts. They compile nothing.
 find_package(Python3 COMPONENTS Interpreter)
-foreach(script IN ITEMS packaging/release mutation/mutate coverage/coverage)
+foreach(script IN ITEMS packaging/release micro/compare_commits mutation/mutate coverage/coverage)
   string(REPLACE "/" "." name ${script})
   get_filename_component(folder ${script} DIRECTORY)
   get_filename_component(file ${script} NAME)

@@ -31,6 +31,11 @@ printf '// a change\n' >>"$header"
 make_header --output "$header" >/dev/null
 ! make_header --output - --also reprise/nothing.hpp >/dev/null 2>&1 || { echo "--also accepts no file" >&2; exit 1; }
 
+# One file for Compiler Explorer, which takes at most 16 MB (maxUploadSize of its configuration).
+make_header --program examples/quickstart.cpp --output "$work/explorer.cpp"
+[ "$(wc -c <"$work/explorer.cpp")" -le 16000000 ]
+! make_header --program examples/nowhere.cpp --output - >/dev/null 2>&1 || { echo "--program accepts no file" >&2; exit 1; }
+
 # A folder of its own, without the source tree.
 cp examples/quickstart.cpp "$work"
 printf '#include <reprise/reprise.hpp>\n' >"$work/alone.cpp"
@@ -45,6 +50,9 @@ for compiler in "${compilers[@]}"; do
   done
   $compiler -std=c++20 -O1 "${warnings[@]}" -I"$work/single_include" "$work/quickstart.cpp" -o "$work/quickstart"
   "$work/quickstart" | tail -n 1
+  $compiler -std=c++20 -O1 "${warnings[@]}" "$work/explorer.cpp" -o "$work/explorer"
+  cmp <("$work/explorer") <("$work/quickstart")
+  echo "$compiler: the program for Compiler Explorer compiles alone and prints the same"
 done
 
 # The unit tests. They include headers by their own names, so they get a copy of the tree in which each header of the

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
@@ -101,6 +102,21 @@ class Release(unittest.TestCase):
         status, output = self.release("--output", str(outputs[0]))
         self.assertEqual(status, 1)
         self.assertIn("is not empty", output)
+
+    def test_a_python_package_that_cannot_be_built_leaves_no_files(self):
+        """The step packages of .ci/full builds the real one; here, no virtual environment can be made."""
+        self.write("pyproject.toml", "")
+        self.commit()
+        tools = pathlib.Path(self.temporary.name) / "tools"
+        tools.mkdir()
+        (tools / "python3").write_text(f'#!/bin/sh\n[ "$1" = -m ] && {{ echo "no $2 here"; exit 1; }}\nexec {sys.executable} "$@"\n')
+        (tools / "python3").chmod(0o755)
+        self.environment["PATH"] = f"{tools}{os.pathsep}{self.environment['PATH']}"
+        status, output = self.release("--tag")
+        self.assertEqual(status, 1, output)
+        self.assertIn("no venv here\nthe sdist and the wheel cannot be built, so nothing was written", output)
+        self.assertFalse((self.folder / "build").exists())
+        self.assertEqual(self.git("tag").stdout, "")
 
     def test_tag(self):
         output_folder = str(pathlib.Path(self.temporary.name) / "out")
