@@ -9,6 +9,7 @@ file is one plain text. These records are read:
 
     {"conversations": [{"from": "human", "value": TEXT}, {"from": "gpt", "value": TEXT}, ...]}   ShareGPT
     {"messages": [{"role": "user", "content": TEXT}, {"role": "assistant", "content": TEXT}, ...]}
+                                          also mini-swe-agent's trajectories; "history" in those of SWE-agent
     {"prompt": TEXT, "output": TEXT}      also "completion", "response" or "generated_text" for the output, and
                                           "instruction" with "input" for the prompt
     {"prompt_token_ids": [IDS], "output_token_ids": [IDS]}   also "generated_token_ids", "token_ids", or
@@ -150,8 +151,9 @@ def turns_of(record: Any, template: str, where: str) -> list[Turn]:
         fail(f"{where}: expected an object, found {type(record).__name__}")
     if "conversations" in record:
         return chat_of(record["conversations"], "from", "value", template, where)
-    if "messages" in record:
-        return chat_of(record["messages"], "role", "content", template, where)
+    messages = next((record[key] for key in ("messages", "history") if key in record), None)
+    if messages is not None:
+        return chat_of(messages, "role", "content", template, where)
     if "prompt_token_ids" in record:
         prompt = ids_of(record["prompt_token_ids"], "prompt_token_ids", where)
         outputs = [(record, key) for key in OUTPUT_IDS if key in record]
@@ -170,8 +172,16 @@ def turns_of(record: Any, template: str, where: str) -> list[Turn]:
         return [(template.replace("{}", question), string_of(record, output, where))]
     if "text" in record:
         return [("", string_of(record, "text", where))]
-    known = "conversations, messages, prompt_token_ids, prompt with output, or text"
+    known = "conversations, messages, history, prompt_token_ids, prompt with output, or text"
     fail(f"{where}: no known fields: expected {known}, found {', '.join(map(str, record)) or 'none'}")
+
+
+def name_of(record: Any, path: str, number: int) -> Any:
+    """Returns the record's own id; without one, a trajectory has the name of its file."""
+    if not isinstance(record, dict):
+        return number
+    without = Path(path).stem if "history" in record else number
+    return next((record[key] for key in ("id", "request_id", "instance_id") if key in record), without)
 
 
 def tokenizer_of(given: str | None) -> Callable[[list[str]], list[list[int]]]:
@@ -234,8 +244,7 @@ def main() -> None:
         for number, (where, record) in enumerate(records_of(path)):
             if args.limit is not None and number >= args.limit:
                 break
-            name = record.get("id", record.get("request_id", number)) if isinstance(record, dict) else number
-            names.append(f"{category}/{name}")
+            names.append(f"{category}/{name_of(record, path, number)}")
             turns.append(turns_of(record, args.template, where))
         for name, session in zip(names, sessions_of(turns, lambda: tokenizer_of(args.tokenizer))):
             kept = []

