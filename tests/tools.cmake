@@ -17,6 +17,7 @@ reprise_add_tests(
   common/json.test.cpp
   common/options.test.cpp
   common/text.test.cpp
+  peers/adaptive_lookup.test.cpp
   peers/published_token_recycling_drafter.test.cpp
   peers/racer_drafter.test.cpp
   replay/advice.test.cpp

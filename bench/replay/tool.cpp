@@ -347,7 +347,9 @@ void write_list(std::ostream& out) {
     if (info.max_nodes > usual_draft_nodes)
       out << std::string(16, ' ') << "drafts up to " << info.max_nodes << " tokens in a pass, if --max-nodes is "
           << usual_draft_nodes << "\n";
-    if (info.calibrated) out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
+    if (info.control == ControlKind::cost)
+      out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
+    if (info.control == ControlKind::marginal) out << std::string(16, ' ') << "--control auto is marginal\n";
     for (const KeyInfo& key : info.keys) {
       const std::string setting = std::string(key.name) + "=" + std::string(key.default_value);
       const std::string line = "      " + setting + std::string(setting.size() < 20 ? 20 - setting.size() : 1, ' ') +

@@ -521,7 +521,7 @@
   function learned() {
     const title = heading("Does it know what a pass costs?");
     if (data.curve.length === 0)
-      return [title, settings.control !== "cost" ? paragraph("This control does not use costs.")
+      return [title, settings.cost_known === "unused" ? paragraph("This control does not use costs.")
         : settings.cost_known === "told" ? paragraph("The control was told the cost curve, so it had nothing to learn. " +
             "Replay with ", code("--cost-known learned"), " to see how soon an engine's times teach it.")
         : paragraph("The control received no pass times.")];
