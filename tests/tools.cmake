@@ -27,6 +27,7 @@ reprise_add_tests(
   replay/corpora.test.cpp
   replay/cost_curve.test.cpp
   replay/curve_log.test.cpp
+  replay/heads.test.cpp
   replay/input_files.test.cpp
   replay/loss_window.test.cpp
   replay/pass_times.test.cpp
@@ -101,7 +102,6 @@ if(Python3_Interpreter_FOUND)
   )
   reprise_add_commands(
     benchmarks
-    head=$<TARGET_FILE:reprise-bench-head>
     predicted=$<TARGET_FILE:reprise-bench-predicted>
     "setups=${Python3_EXECUTABLE} ${bench}/llama/setups.py"
     "setups_table=${Python3_EXECUTABLE} ${bench}/llama/setups_table.py"

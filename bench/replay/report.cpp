@@ -121,6 +121,7 @@ std::string shape_note(const ReplaySettings& settings, bool there) {
 
 void write_results(tools::JsonWriter& json, const Report& report) {
   write_results(json, report.rows, [&](const Row& row) { write_row(json, report, row); });
+  if (!report.heads.empty()) write_heads(json, report.heads, report.curves);
 }
 
 }  // namespace reprise::replay

@@ -282,7 +282,9 @@ int replay(const Options& options, const Surroundings& surroundings) {
     assignment.observer = &*page;
   }
   const std::vector<Row> rows = replay_all(assignment, progress);
-  const Report report = {rows, curves, assignment.settings, options.part, has_top_k(traces)};
+  std::vector<HeadRow> heads;
+  if (!options.head_costs.empty()) heads = replay_heads(assignment, options.head_costs, progress);
+  const Report report = {rows, curves, assignment.settings, options.part, has_top_k(traces), heads};
   const int delivered =
       deliver(options, surroundings, [&](std::ostream& out) { write(out, options.json, report, surroundings.table); });
   int status = std::max(delivered, report_faults(rows, surroundings.error));
