@@ -360,7 +360,7 @@
       drawLines(home, drawn, costs.map((s, index) => ({ s, index })), 0, { id: "h-slider", s: "h",
         axis: "h: cost of a draft of the head, in plain passes",
         label: "Speedup over the cost h of a draft of the head, a line for each way; the table after it has the numbers" });
-    const headings = ["Way", ...costs.map((cost) => "h = " + cost), "Meaning"];
+    const headings = ["Way", ...costs.map((cost) => "h\u00a0=\u00a0" + cost), "Meaning"];
     const rows = drawn.map((one) => [code(one.name), ...one.speedups.map((value) => value.toFixed(3)), ways[one.name]]);
     parts.push(table("Speedup with a draft head by the cost of its draft", headings, rows, headings.length - 1));
     return parts;
