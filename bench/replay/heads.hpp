@@ -53,8 +53,8 @@ struct HeadRow {
 /// to be `ngram` over its default index. Rows: by trace, then by curve, then by cost of the head.
 ///
 /// What is learned of the head and of costs continues from session to session, as in one engine; Kept says whether the
-/// lookup keeps anything. The head drafts at most as many tokens as the longest accepted draft of its trace. A head
-/// alone and the choice in hindsight have no loss budget.
+/// lookup keeps anything. No top-k rows are shown. The head drafts at most as many tokens as the longest accepted draft
+/// of its trace. A head alone and the choice in hindsight have no loss budget.
 ///
 /// Throws InputError: another strategy, no session with a head, a curve that control does not accept.
 std::vector<HeadRow> replay_heads(const Assignment& assignment, std::span<const double> head_costs,
