@@ -17,6 +17,7 @@ reprise_add_tests(
   common/json.test.cpp
   common/options.test.cpp
   common/text.test.cpp
+  peers/adaptive_lookup.test.cpp
   peers/published_token_recycling_drafter.test.cpp
   peers/racer_drafter.test.cpp
   replay/advice.test.cpp
@@ -26,6 +27,7 @@ reprise_add_tests(
   replay/corpora.test.cpp
   replay/cost_curve.test.cpp
   replay/curve_log.test.cpp
+  replay/heads.test.cpp
   replay/input_files.test.cpp
   replay/loss_window.test.cpp
   replay/pass_times.test.cpp
@@ -100,7 +102,6 @@ if(Python3_Interpreter_FOUND)
   )
   reprise_add_commands(
     benchmarks
-    head=$<TARGET_FILE:reprise-bench-head>
     predicted=$<TARGET_FILE:reprise-bench-predicted>
     "setups=${Python3_EXECUTABLE} ${bench}/llama/setups.py"
     "setups_table=${Python3_EXECUTABLE} ${bench}/llama/setups_table.py"

@@ -254,7 +254,7 @@ void leave(Drafting& drafting, const Request& request, const RequestRun& run, co
 
 }  // namespace
 
-Drafting no_drafting() { return {"none", NoDrafter(), replay::ReplayControl(SendAll()), false}; }
+Drafting no_drafting() { return {"none", NoDrafter(), replay::ReplayControl(SendAll())}; }
 
 std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost,
                                      replay::Kept kept) {
@@ -264,8 +264,8 @@ std::vector<Drafting> make_draftings(std::span<const std::string> specs, const r
   std::vector<Drafting> draftings;
   for (const std::string& spec : specs) {
     for (replay::StrategyRun& run : replay::make_runs(spec)) {
-      Drafting drafting{run.spec,       std::move(run.strategy), replay::ReplayControl(SendAll()),
-                        run.calibrated, run.max_nodes,           run.remembers,
+      Drafting drafting{run.spec,     std::move(run.strategy), replay::ReplayControl(SendAll()),
+                        run.usual,    run.max_nodes,           run.remembers,
                         run.with_past};
       if (kept == replay::Kept::past && run.remembers != replay::Remembers::nothing) {
         const replay::ReplaySettings settings;  // the default sizes
@@ -273,9 +273,11 @@ std::vector<Drafting> make_draftings(std::span<const std::string> specs, const r
         if (run.remembers == replay::Remembers::sequences)
           replay::give_room(*drafting.past, settings.memory_bytes, settings.next_token_bytes);
       }
-      options.calibrated = run.calibrated;
-      if (replay::resolve({}, run.calibrated).kind == replay::ControlKind::cost)
-        drafting.control = replay::ReplayControl(CostControl(options));
+      options.calibrated = run.calibrated();
+      if (run.usual == replay::ControlKind::cost) drafting.control = replay::ReplayControl(CostControl(options));
+      if (run.usual == replay::ControlKind::marginal)
+        drafting.control = replay::ReplayControl(
+            replay::SendMarginal{options.curve ? *options.curve : CostCurve::linear(CostCurve::default_per_row)});
       draftings.push_back(std::move(drafting));
     }
   }

@@ -37,22 +37,26 @@ struct Drafting {
   std::string spec;
   AnyStrategy strategy;
   replay::ReplayControl control;
-  bool calibrated = false;
-  std::size_t max_nodes = usual_draft_nodes;  ///< most nodes of a draft
+  replay::ControlKind usual = replay::ControlKind::all;  ///< the kind of its control
+  std::size_t max_nodes = usual_draft_nodes;             ///< most nodes of a draft
   replay::Remembers remembers = replay::Remembers::nothing;
   /// Makes the strategy for the next session from `past`.
   std::function<AnyStrategy(replay::Past&)> with_past = {};
   /// The state that earlier sessions left; null: every session starts fresh. The strategy reads it, so it lives as
   /// long.
   std::shared_ptr<replay::Past> past = {};
+
+  /// True if the probabilities of the strategy are calibrated.
+  [[nodiscard]] bool calibrated() const { return usual == replay::ControlKind::cost; }
 };
 
 /// Plain decoding.
 Drafting no_drafting();
 
 /// The strategies of `specs` (as for reprise-replay), in order. With learned probabilities, control weighs drafts
-/// against `cost`; null: it learns the cost from pass times. Drafts of other strategies are sent whole, as in their own
-/// projects. With Kept::past, each strategy that has a memory keeps one of its own. Throws InputError.
+/// against `cost`; null: it learns the cost from pass times. SendMarginal assumes 5% for a drafted token then. Drafts
+/// of other strategies are sent whole, as in their own projects. With Kept::past, each strategy that has a memory keeps
+/// one of its own. Throws InputError.
 std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost = nullptr,
                                      replay::Kept kept = replay::Kept::session);
 

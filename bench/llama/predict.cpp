@@ -8,10 +8,10 @@ namespace reprise::llama {
 Predictor::Predictor(const Drafting& drafting, const PredictionSettings& settings) : strategy_(drafting.strategy) {
   if (settings.told) curves_.push_back(*settings.told);  // control weighs drafts against the first curve
   curves_.push_back(settings.charged);
-  setup_.control = replay::resolve(replay::ControlSpec(), drafting.calibrated);
+  setup_.control = replay::resolve(replay::ControlSpec(), drafting.usual);
   setup_.settings.trees = settings.trees;
   setup_.settings.cost_known = settings.told ? replay::CostKnown::told : replay::CostKnown::carried;
-  setup_.calibrated = drafting.calibrated;
+  setup_.calibrated = drafting.calibrated();
   setup_.curves = curves_;
   control_ = make_control(setup_);
 }

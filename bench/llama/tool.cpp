@@ -173,7 +173,7 @@ class Tool {
   /// The rules of batched runs.
   [[nodiscard]] std::vector<std::string> rule_names() const {
     if (!options_.rules.empty()) return options_.rules;
-    const bool planned = draftings_.front().calibrated;
+    const bool planned = draftings_.front().calibrated();
     std::vector<std::string> names = {"plain"};
     if (planned && told_) names.emplace_back("told");
     if (planned) names.emplace_back("learned");
@@ -183,7 +183,7 @@ class Tool {
   int batch_all(const std::vector<Request>& requests, const std::vector<BatchRule>& rules) {
     const Drafting& drafting = draftings_.front();
     for (const BatchRule& rule : rules)
-      if (rule.plans() && !drafting.calibrated)
+      if (rule.plans() && !drafting.calibrated())
         throw InputError("--rules " + rule.name() + ": weighs probabilities, and " + drafting.spec +
                          " does not learn any; leave it out, or give --strategy ngram");
     const tools::InterruptFlag interrupt;

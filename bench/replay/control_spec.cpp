@@ -16,6 +16,8 @@ std::string ControlSpec::text() const {
       return "auto";
     case ControlKind::cost:
       return "cost";
+    case ControlKind::marginal:
+      return "marginal";
     case ControlKind::all:
       return "all";
     case ControlKind::hindsight:
@@ -27,12 +29,13 @@ std::string ControlSpec::text() const {
 }
 
 std::vector<ControlSpec> parse_control(std::string_view text) {
-  for (const ControlKind kind : {ControlKind::automatic, ControlKind::cost, ControlKind::all, ControlKind::hindsight})
+  for (const ControlKind kind :
+       {ControlKind::automatic, ControlKind::cost, ControlKind::marginal, ControlKind::all, ControlKind::hindsight})
     if (const ControlSpec spec{kind, 0}; spec.text() == text) return {spec};
   const std::string given = "--control " + std::string(text) + ": ";
   constexpr std::string_view best = "best:";
   if (text.substr(0, best.size()) != best)
-    throw tools::InputError(given + "the choices are auto, cost, all, hindsight and best:K");
+    throw tools::InputError(given + "the choices are auto, cost, marginal, all, hindsight and best:K");
   const std::string_view range = text.substr(best.size());
   const std::size_t dots = range.find("..");
   const auto number = [&](std::string_view digits) {
@@ -48,11 +51,6 @@ std::vector<ControlSpec> parse_control(std::string_view text) {
   std::vector<ControlSpec> specs;
   for (std::size_t nodes = first; nodes <= last; ++nodes) specs.push_back({ControlKind::best, nodes});
   return specs;
-}
-
-ControlSpec resolve(ControlSpec spec, bool calibrated) {
-  if (spec.kind == ControlKind::automatic) spec.kind = calibrated ? ControlKind::cost : ControlKind::all;
-  return spec;
 }
 
 }  // namespace reprise::replay

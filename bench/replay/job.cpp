@@ -16,7 +16,7 @@ AnyStrategy strategy_alone(const StrategyRun& run, Past& own) {
 }
 
 ReplaySetup setup_of(const Job& job, const ReplaySettings& settings) {
-  ReplaySetup setup = {job.control, job.curves, settings, job.run.calibrated, job.watcher};
+  ReplaySetup setup = {job.control, job.curves, settings, job.run.calibrated(), job.watcher};
   setup.settings.max_nodes = job.max_nodes(settings);
   return setup;
 }
@@ -40,10 +40,10 @@ std::vector<Job> jobs_of(const Assignment& assignment, const Trace& trace, const
   std::vector<Job> jobs;
   std::vector<ControlSpec> done;  // `auto` may resolve to a control that was given too
   for (const ControlSpec& asked : assignment.controls) {
-    const ControlSpec control = resolve(asked, run.calibrated);
+    const ControlSpec control = resolve(asked, run.usual);
     if (std::find(done.begin(), done.end(), control) != done.end()) continue;
     done.push_back(control);
-    if (control.kind == ControlKind::cost)
+    if (control.weighs())
       for (std::size_t curve = 0; curve < assignment.curves.size(); ++curve)
         jobs.push_back({trace, run, control, assignment.curves.subspan(curve, 1), curve});
     else

@@ -32,11 +32,11 @@ struct Job {
   std::uint64_t memory_bytes = 0;
   PassWatcher* watcher = nullptr;  ///< may be null; allowed only where the sessions run one after the other
 
-  [[nodiscard]] bool weighed() const { return control.kind == ControlKind::cost; }
+  [[nodiscard]] bool weighed() const { return control.weighs(); }
   [[nodiscard]] bool remembers(const ReplaySettings& settings) const {
     return settings.kept == Kept::past
                ? run.remembers != Remembers::nothing
-               : settings.kept == Kept::calibration && run.calibrated && run.remembers == Remembers::sequences;
+               : settings.kept == Kept::calibration && run.calibrated() && run.remembers == Remembers::sequences;
   }
   /// Most tokens drafted in one pass. A published method of a fixed size has its own number, unless `settings` have a
   /// lower one than the default, or control weighs its drafts.

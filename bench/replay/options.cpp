@@ -64,18 +64,20 @@ std::vector<Option> drafting_rows(Options& o) {
            .value = "CONTROL",
            .help = "how much of each draft is sent. May be given several times.\n"
                    "  cost      the part that pays under the curve; one replay per curve\n"
+                   "  marginal  its first tokens that are likelier than the cost of each, by the\n"
+                   "            true curve; one replay per curve\n"
                    "  all       all of it\n"
                    "  best:K    always its K best tokens; or a range, best:0..32: one run each\n"
                    "  hindsight as far into the draft as the recording agrees: more than any\n"
                    "            control can know\n"
-                   "  auto      (default) cost for strategies that learn their probabilities\n"
-                   "            (see --list), all for the others",
+                   "  auto      (default) cost for strategies that learn their probabilities,\n"
+                   "            marginal for adaptive (see --list), all for the others",
            .read =
                [&o](const auto&, const auto& value) {
                  for (const ControlSpec& spec : parse_control(value)) o.controls.push_back(spec);
                },
            .repeats = true,
-           .wanted = "auto, cost, all, hindsight or best:K"}};
+           .wanted = "auto, cost, marginal, all, hindsight or best:K"}};
 }
 
 std::vector<Option> cost_rows(Options& o) {
@@ -241,6 +243,17 @@ std::vector<Option> result_rows(Options& o) {
            "seed; with --stream and --by-category: texts of several kinds, mixed",
            whole(o.shuffle, 1, 1'000'000, "a number of seed,")},
           {"--by-category", "", "also one result for each category of a trace", flag(o.by_category)},
+          {.name = "--head-cost",
+           .value = "H",
+           .help = "also decode beside the draft head whose accepted lengths the traces have\n"
+                   "(docs/formats.md), if each of its drafts costs H plain passes, 0 to 10: the\n"
+                   "lookup alone, the head alone, and both. May be given several times; --report\n"
+                   "draws them",
+           .read =
+               [&o](const auto& name, const auto& value) {
+                 real(o.head_costs.emplace_back(), 0, 10, "from 0 to 10, as in 0.05")(name, value);
+               },
+           .repeats = true},
           {"--ceiling", "",
            "also an upper bound for drafters that copy from their session: an oracle\n"
            "that knows, for each pass, where to copy from and how far",
@@ -311,7 +324,7 @@ void agree_to_advise(const Options& o, const tools::GivenOptions& given) {
              {"--strategy", "--control", "--shape", "--max-nodes", "--memory", "--memory-bytes", "--next-tokens",
               "--snapshot-in", "--snapshot-out"},
              "cannot be given with --advise, which tries several of these settings");
-  given.only(false, {"--seeds", "--by-category", "--ceiling", "--report", "--format"},
+  given.only(false, {"--seeds", "--by-category", "--ceiling", "--head-cost", "--report", "--format"},
              "belongs to a replay of given settings; leave out --advise, or this option");
   if (o.costs.size() + o.pass_times.size() != 1)
     throw InputError(
@@ -326,6 +339,8 @@ void agree(const Options& o, const tools::GivenOptions& given) {
              "needs --cost-known learned or carried: otherwise no pass times are simulated");
   given.only(o.settings.cost_known != CostKnown::told, {"--cost-prior"},
              "needs --cost-known learned, carried or assumed: with told, control knows all costs");
+  given.only(o.settings.cost_known == CostKnown::told || o.settings.cost_known == CostKnown::carried, {"--head-cost"},
+             "needs --cost-known told or carried: what an engine learns of its head, it keeps");
   given.only(o.pass_times.empty() || !o.costs.empty(), {"--noise", "--outliers"},
              "needs --cost: all times come from the recordings of --pass-times");
   given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--next-tokens", "--snapshot-in", "--snapshot-out"},
@@ -342,7 +357,7 @@ void agree(const Options& o, const tools::GivenOptions& given) {
        {std::pair("--output", &o.output), {"--snapshot-in", &o.snapshot_in}, {"--snapshot-out", &o.snapshot_out}})
     if (!o.report.empty() && !path->empty() && tools::same_file(*path, o.report))
       throw InputError(std::string(name) + " and --report are the same file; give two");
-  given.only(o.seeds == 0, {"--ceiling", "--report", "--snapshot-out"},
+  given.only(o.seeds == 0, {"--ceiling", "--head-cost", "--report", "--snapshot-out"},
              "belongs to one replay, but --seeds makes several; leave one of them out");
 }
 

@@ -30,6 +30,7 @@ struct Options {
   std::size_t seeds = 0;            ///< --seeds: seeds to replay and to compare with told; 0: not asked for
   bool stream = false;              ///< replay all traces as one
   std::size_t shuffle = 0;          ///< --shuffle: the seed; 0: the order of the file
+  std::vector<double> head_costs;   ///< --head-cost: of a draft of a head; empty: no replays beside a head
   bool by_category = false;
   bool ceiling = false;
   bool json = false;                         ///< results for programs instead of a table

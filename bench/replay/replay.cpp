@@ -251,6 +251,8 @@ ReplayControl make_control(const ReplaySetup& setup) {
       return ReplayControl(SendBest{setup.control.nodes});
     case ControlKind::hindsight:  // made by Replay, because it needs the recording
       return ReplayControl();
+    case ControlKind::marginal:
+      return ReplayControl(SendMarginal{setup.curves.front().for_control()});
     case ControlKind::cost:
       break;
   }

@@ -56,7 +56,7 @@ struct Counts {
 /// The settings of a replay.
 struct ReplaySetup {
   ControlSpec control = {ControlKind::all, 0};  ///< automatic counts as all
-  std::span<const CostCurve> curves = {};       ///< curves to charge passes under; ControlKind::cost weighs the first
+  std::span<const CostCurve> curves = {};       ///< curves to charge passes under; control by cost weighs the first
   ReplaySettings settings = {};
   bool calibrated = false;         ///< the strategy's probabilities are calibrated
   PassWatcher* watcher = nullptr;  ///< receives each pass; may be null

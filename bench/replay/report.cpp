@@ -38,7 +38,8 @@ void write_row(tools::JsonWriter& json, const Report& report, const Row& row) {
   const Counts& counts = row.counts;
   const Ratios r = ratios(counts);
   const ReplaySettings& settings = report.settings;
-  const bool learned = row.weighed() && timed(settings.cost_known);
+  const bool by_cost = row.control.kind == ControlKind::cost;
+  const bool learned = by_cost && timed(settings.cost_known);
   const bool recorded = report.curves[row.curve].pass_times() != nullptr;
   const auto real = [&](std::string_view name, double value) { json.raw_member(name, tools::shortest(value)); };
   json.member("trace", row.trace).member("category", row.category).member("strategy", row.strategy);
@@ -53,7 +54,7 @@ void write_row(tools::JsonWriter& json, const Report& report, const Row& row) {
   json.member("max_propose_ns", counts.time.max_propose_ns).member("peak_bytes", counts.peak_bytes);
   real("speedup", speedup(row));
   json.member("lossless", counts.lossless()).member("control", row.control.text());
-  json.member("cost_known", row.weighed() ? name(settings.cost_known) : "unused");
+  json.member("cost_known", by_cost ? name(settings.cost_known) : row.weighed() ? name(CostKnown::told) : "unused");
   real("noise", learned && !recorded ? settings.noise : 0);
   json.member("seed", learned ? settings.seed : 0).member("shape", shape_name(settings.trees));
   json.member("max_nodes", row.max_nodes).member("part", name(report.part));
@@ -67,7 +68,7 @@ void write_row(tools::JsonWriter& json, const Report& report, const Row& row) {
     json.member("outliers", learned && !recorded ? settings.outliers.text() : "none");
   if (settings.slowdown) json.member("slowdown", learned ? settings.slowdown->text() : "none");
   if (settings.poison) json.member("poison", learned ? settings.poison->text() : "none");
-  if (!settings.cost_prior.empty()) json.member("cost_prior", row.weighed() ? settings.cost_prior : "unused");
+  if (!settings.cost_prior.empty()) json.member("cost_prior", by_cost ? settings.cost_prior : "unused");
   if (!settings.eos.empty()) {
     json.key("eos").begin_array();
     for (const Token token : settings.eos) json.value(token);
@@ -120,6 +121,7 @@ std::string shape_note(const ReplaySettings& settings, bool there) {
 
 void write_results(tools::JsonWriter& json, const Report& report) {
   write_results(json, report.rows, [&](const Row& row) { write_row(json, report, row); });
+  if (!report.heads.empty()) write_heads(json, report.heads, report.curves);
 }
 
 }  // namespace reprise::replay

@@ -8,6 +8,7 @@
 
 #include "common/json_writer.hpp"
 #include "cost_curve.hpp"
+#include "heads.hpp"
 #include "replay_settings.hpp"
 #include "run.hpp"
 #include "trace.hpp"
@@ -20,7 +21,8 @@ struct Report {
   std::span<const CostCurve> curves;
   ReplaySettings settings = {};
   TracePart part = TracePart::all;
-  bool top_k = false;  ///< some trace has top-k rows
+  bool top_k = false;                   ///< some trace has top-k rows
+  std::span<const HeadRow> heads = {};  ///< replays beside a draft head, if they were asked for
 
   /// True if the drafters were shown top-k rows.
   [[nodiscard]] bool rankings() const { return settings.top_k && top_k; }

@@ -239,6 +239,7 @@ void write_table(std::ostream& out, const Report& report, const TableStyle& styl
     }
     block.draw(rows);
   }
+  if (!report.heads.empty()) write_head_table(out, report.heads, report.curves);
   block.legend();
 }
 

@@ -120,7 +120,7 @@ void check_categories(const Assignment& assignment) {
 void check_curves(const Assignment& assignment) {
   for (const StrategyRun& run : assignment.runs)
     for (const ControlSpec& control : assignment.controls)
-      if (resolve(control, run.calibrated).kind == ControlKind::cost)
+      if (resolve(control, run.usual).weighs())
         for (const CostCurve& curve : assignment.curves) static_cast<void>(curve.for_control());
 }
 

@@ -33,7 +33,7 @@ struct Row {
   bool reads_corpora = false;                 ///< the strategy reads datastores
 
   /// True if the drafts depend on the curve.
-  [[nodiscard]] bool weighed() const { return control.kind == ControlKind::cost; }
+  [[nodiscard]] bool weighed() const { return control.weighs(); }
   [[nodiscard]] const Charge& charge() const { return counts.charges.front(); }
 };
 

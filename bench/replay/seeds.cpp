@@ -126,7 +126,7 @@ std::vector<Job> cells_of(const Assignment& assignment) {
   for (const Trace& trace : assignment.traces)
     for (const StrategyRun& run : assignment.runs)
       for (Job& job : jobs_of(assignment, trace, run)) {
-        if (!job.weighed())
+        if (job.control.kind != ControlKind::cost)
           throw tools::InputError(
               "--seeds: the drafts of " + run.spec + " under --control " + job.control.text() +
               " do not depend on pass times, so all seeds give the same result; give --control cost");

@@ -9,6 +9,7 @@
 
 #include "common/input_error.hpp"
 #include "common/number.hpp"
+#include "peers/adaptive_lookup.hpp"
 #include "peers/published_token_recycling_drafter.hpp"
 #include "peers/racer_drafter.hpp"
 #include "reprise/core/strategy.hpp"
@@ -125,6 +126,7 @@ AnyStrategy make_ds4(const Settings& settings, Past*) {
 AnyStrategy make_hostile(const Settings& settings, Past*) {
   return testing::HostileStrategy(static_cast<std::uint64_t>(settings.number("seed")));
 }
+AnyStrategy make_adaptive(const Settings&, Past*) { return peers::AdaptiveLookup(); }
 AnyStrategy make_none(const Settings&, Past*) { return NoDrafter(); }
 
 AnyStrategy make_token_table(const Settings& settings, Past* past) {
@@ -201,7 +203,7 @@ std::vector<StrategyInfo> own_strategies() {
          0,
          {"yes", "no"}},
         {"rows", "yes", "uses the top-k rows of the target, if it shows some", 0, 0, {"yes", "no"}}},
-       true,
+       ControlKind::cost,
        &make_ngram,
        Remembers::sequences},
       {"copy",
@@ -213,7 +215,7 @@ std::vector<StrategyInfo> own_strategies() {
         {"prefer", "recent", "choice among equally long matches", 0, 0, {"recent", "earliest", "frequent"}},
         {"candidates", "24", "matches compared for each n-gram length", 1, 64},
         {"past_end", "yes", "a copy that reaches the end continues with its own tokens", 0, 0, {"yes", "no"}}},
-       false,
+       ControlKind::all,
        &make_copy},
   };
 }
@@ -225,23 +227,23 @@ std::vector<StrategyInfo> lookup_presets() {
       {"pld",
        "prompt lookup decoding as first published: the first match with k tokens after it",
        {ngram_key("n", "3", "longest n-gram looked up", 8), length_key("k", "10"), index_key()},
-       false,
+       ControlKind::all,
        &make_pld},
       {"hf",
        "Hugging Face transformers' prompt lookup: the first match",
        {ngram_key("n", "3", "longest n-gram looked up", 8), length_key("k", "10"), index_key()},
-       false,
+       ControlKind::all,
        &make_hf},
       {"vllm",
        "vLLM's ngram proposer: the first match of the longest n-gram",
        {ngram_key("min", "2", "shortest n-gram looked up"), ngram_key("max", "5", "longest n-gram looked up"),
         length_key("k", "5"), index_key()},
-       false,
+       ControlKind::all,
        &make_vllm},
       {"ngram-simple",
        "llama.cpp's ngram-simple: the most recent match with n tokens after it",
        {ngram_key("n", "3", "n-gram looked up"), length_key("m", "10"), index_key()},
-       false,
+       ControlKind::all,
        &make_ngram_simple},
       {"ds4",
        "ds4's lookup: the most recent match, cut after an end-of-sequence token",
@@ -249,8 +251,13 @@ std::vector<StrategyInfo> lookup_presets() {
         length_key("k", "7"),
         {"eos", "none", "end-of-sequence token, or none", Range::min(), Range::max(), {}, "none"},
         index_key()},
-       false,
+       ControlKind::all,
        &make_ds4},
+      {"adaptive",
+       "a rival that no system ships: the latest longest match, and as many tokens as pay",
+       {},
+       ControlKind::marginal,
+       &make_adaptive},
   };
 }
 
@@ -260,7 +267,7 @@ std::vector<StrategyInfo> ranked_methods() {
       {"token-recycling",
        "Token Recycling as published: a tree of 80 nodes, from the target's top-k rows",
        {},
-       false,
+       ControlKind::all,
        &make_token_recycling,
        Remembers::strategy,
        peers::PublishedTokenRecyclingDrafter::max_nodes},
@@ -270,7 +277,7 @@ std::vector<StrategyInfo> ranked_methods() {
         {"ngram", "10", "length of the n-grams in the trie", 2, longest_ngram},
         {"trie", "10000", "nodes of the trie", longest_ngram + 2, std::int64_t{1} << 24},
         {"refill", "yes", "fills the draft up to its size (SGLang's port)", 0, 0, {"yes", "no"}}},
-       false,
+       ControlKind::all,
        &make_racer,
        Remembers::strategy,
        peers::RacerDrafter::max_nodes},
@@ -288,7 +295,7 @@ std::vector<StrategyInfo> retrieval_methods() {
         {"places", "5000", "most places of a suffix; a history finds at most 12", 1, 65'536},
         {"k", "10", "tokens read at a place", 1, 64},
         {"cut", "no", "cuts the draft as in the authors' repository", 0, 0, {"yes", "no"}}},
-       false,
+       ControlKind::all,
        &make_rest,
        Remembers::sequences,
        RestDrafter::max_nodes},
@@ -304,15 +311,15 @@ std::vector<StrategyInfo> other_strategies() {
         {"min", of_preset, "drafts with fewer tokens are dropped", 1, 64, {}, of_preset},
         {"k", of_preset, "most tokens drafted", 0, 64, {}, of_preset},
         {"bytes", "16777216", "size of the table, 8 bytes per n-gram", 1024, std::int64_t{1} << 36}},
-       false,
+       ControlKind::all,
        &make_token_table,
        Remembers::ngrams},
       {"hostile",
        "for checks: drafts many kinds of garbage with arbitrary probabilities",
        {{"seed", "1", "seed of the garbage", 1, 1'000'000}},
-       false,
+       ControlKind::all,
        &make_hostile},
-      {"none", "no drafting: plain decoding", {}, false, &make_none},
+      {"none", "no drafting: plain decoding", {}, ControlKind::all, &make_none},
   };
 }
 
@@ -408,7 +415,7 @@ std::vector<StrategyRun> make_runs(std::string_view spec, std::span<const Datast
         throw tools::InputError("--strategy " + text + ": " + error.what());
       }
     };
-    runs.push_back({one.text(), make(nullptr), info.calibrated, info.remembers, max_nodes,
+    runs.push_back({one.text(), make(nullptr), info.control, info.remembers, max_nodes,
                     [make](Past& past) { return make(&past); }});
   }
   return runs;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/any_strategy.hpp"
+#include "control_spec.hpp"
 #include "past.hpp"
 #include "replay_settings.hpp"
 #include "reprise/core/datastore.hpp"
@@ -56,7 +57,7 @@ struct StrategyInfo {
   std::string_view name;
   std::string_view meaning;
   std::vector<KeyInfo> keys;
-  bool calibrated;  ///< its probabilities are learned, so control can weigh costs against them
+  ControlKind control;  ///< the control that `automatic` stands for; `cost`: its probabilities are calibrated
   /// Makes the strategy. The past of earlier sessions may be null and must outlive the strategy. Throws InputError if
   /// values contradict each other.
   AnyStrategy (*make)(const Settings&, Past*);
@@ -74,13 +75,16 @@ inline constexpr std::string_view default_strategy = "ngram";
 struct StrategyRun {
   std::string spec;  ///< as given, with one value in place of a range
   AnyStrategy strategy;
-  bool calibrated = false;
+  ControlKind usual = ControlKind::all;  ///< the control that `automatic` stands for
   Remembers remembers = Remembers::nothing;
   /// Most nodes of its drafts. A published method of a fixed size has more than other strategies.
   std::size_t max_nodes = usual_draft_nodes;
   /// Makes the strategy for the next session. A table that the past lacks is made immediately, not when the session
   /// begins.
   std::function<AnyStrategy(Past&)> with_past = {};
+
+  /// True if its probabilities are calibrated.
+  [[nodiscard]] bool calibrated() const { return usual == ControlKind::cost; }
 };
 
 /// The runs of a spec: one, unless it has ranges. Strategies that read datastores (Remembers::sequences) also read

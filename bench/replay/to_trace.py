@@ -21,6 +21,9 @@ one string a line, and writes one list of ids a line for each, in order:
 
     --tokenizer 'python3 my_tokenizer.py'
 
+--head acc_eagle.acc_len takes the accepted lengths of a draft head from that field of a request with ids. It has one
+number for each output token, which counts the target's own token too. The output ends where the shorter list ends.
+
 Chats are not put through the chat template of a model: --template has the text around a message of the user, in which
 {} stands for the message. Ids are more exact: record them in the engine if you can.
 
@@ -184,6 +187,18 @@ def name_of(record: Any, path: str, number: int) -> Any:
     return next((record[key] for key in ("id", "request_id", "instance_id") if key in record), without)
 
 
+def lengths_of(record: Any, path: str, where: str) -> list[int]:
+    """Returns the accepted lengths of a head in a field of the record, without the target's own tokens."""
+    if "prompt_token_ids" not in record:
+        fail(f"{where}: --head: expected a request with ids: there is no prompt_token_ids")
+    value = record
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(value, list) or not all(type(length) is int and 1 <= length <= 65 for length in value):
+        fail(f"{where}: {path}: expected a list of lengths from 1 to 65")
+    return [length - 1 for length in value]
+
+
 def tokenizer_of(given: str | None) -> Callable[[list[str]], list[list[int]]]:
     """Returns the function that turns texts into ids."""
     if given is None:
@@ -233,26 +248,43 @@ def main() -> None:
     parser.add_argument("--category", metavar="NAME", help="the category of the sessions; default: the file's name")
     parser.add_argument("--template", default="{}\n", help="the text around a prompt; default: the prompt and a new line")
     parser.add_argument("--limit", type=int, metavar="N", help="the first N records of each file")
+    parser.add_argument("--head", metavar="FIELD", help="the field with the accepted lengths of a head; see below")
+    parser.add_argument("--same-length", action="store_true",
+                        help="with --head: only records in which both lists have the same length")
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
     args = parser.parse_args()
     if "{}" not in args.template:
         fail("--template: has no {}, which stands for the message")
+    if args.same_length and not args.head:
+        fail("--same-length: needs --head, whose field it compares with the output")
     counts = {"files": len(args.files), "sessions": 0, "turns": 0, "tokens": 0, "skipped": 0}
     for path in args.files:
         category = args.category or Path(path).name.split(".")[0]
-        names, turns = [], []
+        names, turns, heads = [], [], []
         for number, (where, record) in enumerate(records_of(path)):
             if args.limit is not None and number >= args.limit:
                 break
+            session = turns_of(record, args.template, where)
+            head = lengths_of(record, args.head, where) if args.head else []
+            if args.head:
+                prompt, output = session[0]
+                if args.same_length and len(output) != len(head):
+                    counts["skipped"] += 1
+                    continue
+                session = [(prompt, output[:len(head)])]
+                head = head[:len(output)]
             names.append(f"{category}/{name_of(record, path, number)}")
-            turns.append(turns_of(record, args.template, where))
-        for name, session in zip(names, sessions_of(turns, lambda: tokenizer_of(args.tokenizer))):
+            turns.append(session)
+            heads.append(head)
+        for name, session, head in zip(names, sessions_of(turns, lambda: tokenizer_of(args.tokenizer)), heads):
             kept = []
             for prompt, output in session:
                 if not prompt and not kept and len(output) > 1:
                     prompt, output = output[:1], output[1:]  # a session begins with a token
                 if output and (prompt or kept):
                     kept.append({"prompt": prompt, "output": output})
+                    if args.head:
+                        kept[-1]["head"] = head[-len(output):]
             if not kept:
                 counts["skipped"] += 1
                 continue

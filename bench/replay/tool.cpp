@@ -282,7 +282,9 @@ int replay(const Options& options, const Surroundings& surroundings) {
     assignment.observer = &*page;
   }
   const std::vector<Row> rows = replay_all(assignment, progress);
-  const Report report = {rows, curves, assignment.settings, options.part, has_top_k(traces)};
+  std::vector<HeadRow> heads;
+  if (!options.head_costs.empty()) heads = replay_heads(assignment, options.head_costs, progress);
+  const Report report = {rows, curves, assignment.settings, options.part, has_top_k(traces), heads};
   const int delivered =
       deliver(options, surroundings, [&](std::ostream& out) { write(out, options.json, report, surroundings.table); });
   int status = std::max(delivered, report_faults(rows, surroundings.error));
@@ -347,7 +349,9 @@ void write_list(std::ostream& out) {
     if (info.max_nodes > usual_draft_nodes)
       out << std::string(16, ' ') << "drafts up to " << info.max_nodes << " tokens in a pass, if --max-nodes is "
           << usual_draft_nodes << "\n";
-    if (info.calibrated) out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
+    if (info.control == ControlKind::cost)
+      out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
+    if (info.control == ControlKind::marginal) out << std::string(16, ' ') << "--control auto is marginal\n";
     for (const KeyInfo& key : info.keys) {
       const std::string setting = std::string(key.name) + "=" + std::string(key.default_value);
       const std::string line = "      " + setting + std::string(setting.size() < 20 ? 20 - setting.size() : 1, ' ') +

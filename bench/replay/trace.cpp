@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace.hpp"
 
+#include <cstdint>
 #include <fstream>
 #include <limits>
 #include <string_view>
@@ -23,6 +24,8 @@ Token token(const tools::SessionLine& line, const tools::Json& item, const Field
               (number == nullptr ? std::string(item.kind()) : "another number"));
   return static_cast<Token>(*number->integer);
 }
+
+constexpr std::int64_t longest_head_draft = 64;
 
 std::string element(const std::string& field, std::size_t i) { return field + "[" + std::to_string(i) + "]"; }
 
@@ -59,9 +62,31 @@ std::optional<TopKRows> top_k(const tools::SessionLine& line, const tools::Json&
   return ids;
 }
 
+/// Returns the accepted lengths of a draft head in a turn whose output has `count` tokens; nullopt if it has none.
+std::optional<std::vector<std::uint8_t>> head(const tools::SessionLine& line, const tools::Json& turn,
+                                              std::size_t count, const std::string& at) {
+  const tools::Json* found = turn.find("head");
+  if (found == nullptr) return std::nullopt;
+  const std::string field = at + "head";
+  const tools::Json::Array& items = line.array(*found, field, "an array of numbers");
+  if (items.size() != count)
+    line.fail(field + ": has the length " + std::to_string(items.size()) + ", but output has the length " +
+              std::to_string(count) + "; give one number for each output token");
+  std::vector<std::uint8_t> lengths;
+  for (const tools::Json& item : items) {
+    const tools::Json::Number* number = item.number();
+    if (number == nullptr || !number->integer || *number->integer < 0 || *number->integer > longest_head_draft)
+      line.fail(element(field, lengths.size()) + ": expected a number of tokens from 0 to " +
+                std::to_string(longest_head_draft));
+    lengths.push_back(static_cast<std::uint8_t>(*number->integer));
+  }
+  return lengths;
+}
+
 Turn turn_of(const tools::SessionLine& line, const tools::Json& json, const std::string& at) {
   Turn turn{tokens(line, json, "prompt", at), tokens(line, json, "output", at)};
   turn.top_k = top_k(line, json, turn.output.size(), at);
+  turn.head = head(line, json, turn.output.size(), at);
   return turn;
 }
 

@@ -22,6 +22,9 @@ struct Turn {
   std::vector<Token> prompt;
   std::vector<Token> output;
   std::optional<TopKRows> top_k = {};  ///< one row for each output token; nullopt: not recorded
+  /// For each output token: how many tokens of a draft head's draft would have been accepted, if the draft had begun
+  /// with this one. nullopt: not recorded.
+  std::optional<std::vector<std::uint8_t>> head = {};
 };
 
 struct TraceSession {
@@ -32,7 +35,8 @@ struct TraceSession {
 };
 
 /// A recorded file: one JSON object per line, {"id", "category", "turns": [{"prompt": [ids], "output": [ids]}]}.
-/// A turn may have "top_k": [[ids], ...], one list for each output token. Further fields and blank lines are ignored.
+/// A turn may have "top_k": [[ids], ...], one list for each output token, and "head":
+/// [numbers], one number for each. Further fields and blank lines are ignored.
 struct Trace {
   std::string path;  ///< as it was given
   std::vector<TraceSession> sessions;

@@ -55,23 +55,34 @@ std::string line(const std::string& trace, const std::string& strategy, std::uin
          ", \"accepted\": " + std::to_string(accepted) + "}";
 }
 
-/// Replays without reprise: compares the tokens that the rule drafts with the recorded ones.
-std::string by_the_rule(const std::string& name, const Trace& trace, const std::string& strategy, const Rule& rule) {
+/// A rule that learns nothing.
+struct Fixed {
+  const Rule& draft;
+  void learn(std::size_t, std::size_t) {}
+};
+
+/// Replays without reprise: compares the tokens that the rule drafts with the recorded ones. Each session begins with
+/// a copy of `fresh`.
+template <class Learning>
+std::string by_the_rule(const std::string& name, const Trace& trace, const std::string& strategy,
+                        const Learning& fresh) {
   std::uint64_t tokens = 0;
   std::uint64_t passes = 0;
   std::uint64_t drafted = 0;
   std::uint64_t accepted = 0;
   for (const TraceSession& session : trace.sessions) {
+    Learning rule = fresh;
     Tokens context;
     for (const Turn& turn : session.turns) {
       context.insert(context.end(), turn.prompt.begin(), turn.prompt.end());
       context.push_back(turn.output.front());
       tokens += turn.output.size() - 1;
       for (std::size_t at = 1; at < turn.output.size();) {
-        const Tokens draft = rule(context);
+        const Tokens draft = rule.draft(context);
         std::size_t agreed = 0;
         while (agreed < draft.size() && at + agreed < turn.output.size() && draft[agreed] == turn.output[at + agreed])
           ++agreed;
+        rule.learn(draft.size(), agreed);
         const std::size_t committed = std::min(agreed + 1, turn.output.size() - at);
         for (std::size_t i = 0; i < committed; ++i) context.push_back(turn.output[at + i]);
         at += committed;
@@ -125,6 +136,8 @@ std::string joined(const std::vector<std::string>& lines) {
 TEST(BundledCounts, AreWhatTheRulesTheToolAndTheFileSay) {
   const std::vector<CostCurve> curve = {CostCurve::parse("linear:0.02")};
   const ReplaySetup weighed = {{ControlKind::cost, 0}, curve, {}};
+  const std::vector<CostCurve> exact = {CostCurve::parse("linear:0.03125")};  // 2^-5, also in fixed point
+  const ReplaySetup marginal = {{ControlKind::marginal, 0}, exact, {}};
   std::vector<std::string> from_rules;
   std::vector<std::string> from_tool;
   std::vector<std::string> of_default;
@@ -132,9 +145,11 @@ TEST(BundledCounts, AreWhatTheRulesTheToolAndTheFileSay) {
     const std::string name = std::filesystem::path(path).filename().string();
     const Trace trace = read_trace(path);
     for (const auto& [strategy, rule] : rules) {
-      from_rules.push_back(by_the_rule(name, trace, strategy, rule));
+      from_rules.push_back(by_the_rule(name, trace, strategy, Fixed{rule}));
       from_tool.push_back(by_the_tool(name, trace, strategy));
     }
+    const testing::AdaptiveRule adaptive{0.03125};
+    EXPECT_EQ(by_the_tool(name, trace, "adaptive", marginal), by_the_rule(name, trace, "adaptive", adaptive));
     of_default.push_back(by_the_tool(name, trace, std::string(default_strategy), weighed));
   }
   EXPECT_EQ(from_tool, from_rules);

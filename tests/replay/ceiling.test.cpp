@@ -85,7 +85,7 @@ TEST(Ceiling, NoStrategyIsAbove) {
   for (const char* spec : {"ngram", "hf", "vllm"}) {
     const StrategyRun run = make_runs(spec).front();
     for (const ControlKind kind : {ControlKind::all, ControlKind::hindsight}) {
-      const ReplaySetup setup = {{kind, 0}, std::span(&free_rows, 1), {}, run.calibrated};
+      const ReplaySetup setup = {{kind, 0}, std::span(&free_rows, 1), {}, run.calibrated()};
       for (const TraceSession& recorded : trace.sessions)
         EXPECT_LE(ceiling(recorded, free_rows, 32).passes, replay_session(recorded, run.strategy, setup).passes);
     }

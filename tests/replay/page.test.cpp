@@ -136,6 +136,17 @@ TEST_F(Page, HasTheAdvice) {
   EXPECT_EQ(number(*many.data.find("advice"), "sessions"), 8);
 }
 
+TEST_F(Page, HasTheReplaysBesideAHead) {
+  const WithPage ran = paged({"--head-cost", "0.1", "--head-cost", "0.3", "--cost", "linear:0.02",
+                              REPRISE_SOURCE_DIR "/tests/replay/made_up_heads.jsonl"});
+  EXPECT_EQ(ran.status, exit_done) << ran.error;
+  const tools::Json* heads = ran.data.find("heads");
+  ASSERT_NE(heads, nullptr);
+  EXPECT_EQ(heads->array()->size(), 8U) << "two costs, and four ways for chains";
+  for (const std::string_view way : head_way_names)
+    EXPECT_THAT(page_template(), HasSubstr("    " + std::string(way) + ": \""));
+}
+
 TEST_F(Page, DoesNotChangeTheResults) {
   const std::string trace = write("t.jsonl", sessions(6, 2));
   const std::vector<std::vector<std::string>> settings = {

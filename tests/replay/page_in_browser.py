@@ -283,6 +283,21 @@ def check_drawing(browser, url, results):
     check(shown.startswith(f"{main['speedup']:.3f}"), f"the answer is {shown}, the result {main['speedup']}")
 
 
+def check_heads(browser, tool, folder, pictures):
+    """Beside a draft head, the page draws each way over the cost of the head."""
+    report = folder / "heads.html"
+    trace = pathlib.Path(__file__).parent / "made_up_heads.jsonl"
+    command = [tool, "--format", "json", "--cost", "linear:0.02", "--head-cost", "0.1", "--head-cost", "0.3",
+               "--shape", "tree", "--report", str(report), str(trace)]
+    heads = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["heads"]
+    check_layout(browser, report.as_uri(), pictures, "heads")
+    browser.open(report.as_uri(), 1280)
+    points = browser.run("""return [...document.querySelectorAll('#heads [data-s]')].map((e) =>
+        [e.parentElement.dataset.line, Number(e.dataset.s), Number(e.dataset.speedup)])""")
+    told = [[head["way"], head["head_cost"], head["speedup"]] for head in heads]
+    check(sorted(points) == sorted(told), "the ways differ from the results")
+
+
 def check_sums(browser, tool, folder, traces):
     """Of several traces, the page shows sums: tokens divided by costs, and counts."""
     report = folder / "several.html"
@@ -451,6 +466,7 @@ def main():
             check(browser.run("return document.title") == f"Replay of {bad}", "a name has changed the title")
             check_sentences(browser, arguments.tool, folder)
             check_sums(browser, arguments.tool, folder, traces)
+            check_heads(browser, arguments.tool, folder, arguments.pictures)
         finally:
             browser.close()
     print(f"{len(failures)} checks failed" if failures else "the pages are as they should be")

@@ -78,6 +78,7 @@ TEST(Strategies, ObeyTheirSettings) {
   EXPECT_THAT(drafted("copy:k=1,prefer=frequent,candidates=1", votes), ElementsAre(6));
   EXPECT_THAT(drafted("copy:k=5", {1, 2, 1, 2}), ElementsAre(1, 2, 1, 2, 1));
   EXPECT_THAT(drafted("copy:k=5,past_end=no", {1, 2, 1, 2}), ElementsAre(1, 2));
+  EXPECT_THAT(drafted("adaptive", context), ElementsAre(4, 5, 6, 7, 9, 2, 3, 4, 8, 9, 1, 2, 3)) << "all it has";
   EXPECT_THAT(drafted("none", context), IsEmpty());
   const Tokens table = {1, 2, 3, 5, 9, 2, 3, 6, 7, 1, 2, 3};
   EXPECT_THAT(drafted("token-table:n=3,k=4", table), ElementsAre(5, 9, 2, 3));

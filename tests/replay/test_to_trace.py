@@ -90,6 +90,19 @@ class Converter(unittest.TestCase):
         self.assertEqual(self.convert("plain text\n", name="notes.txt")[0]["turns"],
                          [{"prompt": [*b"p"], "output": [*b"lain text\n"]}])
 
+    def test_heads(self) -> None:
+        request = {"prompt_token_ids": [1, 2], "generated_token_ids": [3, 4, 5], "acc": {"len": [1, 4, 2]}}
+        short = {**request, "acc": {"len": [3, 1]}}
+        begun = {"prompt_token_ids": [], "token_ids": [3, 4, 5], "acc": {"len": [1, 4, 2, 9]}}
+        lines = "\n".join(map(json.dumps, (request, short, begun)))
+        wanted = [{"prompt": [1, 2], "output": [3, 4, 5], "head": [0, 3, 1]},
+                  {"prompt": [1, 2], "output": [3, 4], "head": [2, 0]},
+                  {"prompt": [3], "output": [4, 5], "head": [3, 1]}]
+        self.assertEqual([session["turns"] for session in self.convert(lines, "--head", "acc.len")],
+                         [[turn] for turn in wanted])
+        only = self.convert(lines, "--head", "acc.len", "--same-length")
+        self.assertEqual([session["turns"] for session in only], [[wanted[0]]])
+
     def test_lines_end_at_line_feeds_alone(self) -> None:
         line = json.dumps({"prompt": "a", "output": "b\u2028c\x85"}, ensure_ascii=False) + "\r\n"
         wanted = [{"prompt": [*b"a\n"], "output": [*"b\u2028c\x85".encode()]}]
@@ -149,6 +162,10 @@ class Converter(unittest.TestCase):
             ('{"prompt_token_ids": [1], "outputs": 7}', (), "FILE: record 1: outputs: expected a list"),
             ('{"messages": [{"role": "user", "content": [{"text": 5}]}, {"role": "elf", "content": "x"}]}', (),
              "message 2: role: the role 'elf'"),
+            ('{"text": "a"}', ("--head", "acc"), "FILE: record 1: --head: expected a request with ids"),
+            ('{"prompt_token_ids": [1], "token_ids": [2]}', ("--head", "a.b"), "FILE: record 1: a.b: expected a list"),
+            ('{"prompt_token_ids": [1], "token_ids": [2], "acc": [0]}', ("--head", "acc"), "of lengths from 1 to 65"),
+            ('{"prompt_token_ids": [1], "token_ids": [2]}', ("--same-length",), "--same-length: needs --head"),
             ("[]", (), "no record has an output: nothing was written"),
         ):
             self.assertIn(wanted, self.refused(data, *arguments))

@@ -70,6 +70,21 @@ TEST(Trace, HoldsTheTopKRowsOfTurnsThatHaveThem) {
   EXPECT_FALSE(has_top_k({&without, 1}));
 }
 
+TEST(Trace, HoldsTheAcceptedLengthsOfAHead) {
+  const auto with = [](const std::string& head) {
+    return R"({"id":"a","category":"","turns":[{"prompt":[1],"output":[3,4],"head":)" + head + "}]}";
+  };
+  const Trace trace = read(line + "\n" + with("[0,64]"));
+  EXPECT_FALSE(trace.sessions[0].turns[0].head);
+  EXPECT_THAT(trace.sessions[1].turns[0].head.value(), ElementsAre(0, 64));
+  EXPECT_EQ(refused(with("[0]")),
+            "t.jsonl:1: turns[0].head: has the length 1, but output has the length 2; give one number for each output "
+            "token");
+  for (const char* wrong : {"[0,65]", "[0,-1]", "[0,1.5]", "[0,\"1\"]"})
+    EXPECT_EQ(refused(with(wrong)), "t.jsonl:1: turns[0].head[1]: expected a number of tokens from 0 to 64");
+  EXPECT_THAT(refused(with("7")), StartsWith("t.jsonl:1: turns[0].head: expected an array of numbers"));
+}
+
 TEST(TopKRows, KeepTheFirstRows) {
   TopKRows rows;
   for (const std::vector<Token>& row : {std::vector<Token>{1, 2}, {}, {3}}) rows.add_row(row);

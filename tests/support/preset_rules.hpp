@@ -88,6 +88,34 @@ inline Tokens ds4(const Tokens& context, std::size_t n, std::size_t k, std::opti
   return {};
 }
 
+/// The rule of peers::AdaptiveLookup under a cost of a row. It scans the whole context.
+struct AdaptiveRule {
+  double cost;
+  std::vector<double> rates = {.3, .4, .5, .6, .7, .8};
+  std::size_t range = 0;
+
+  [[nodiscard]] double rate() const { return rates[range]; }
+  Tokens draft(const Tokens& context) {
+    const std::size_t size = context.size();
+    std::size_t best = 0;
+    std::size_t end = 0;
+    for (std::size_t to = 1; to < size; ++to) {  // the match ends before `to`
+      std::size_t n = 0;
+      while (n < 16 && n < to && context[to - 1 - n] == context[size - 1 - n]) ++n;
+      if (n > 0 && n >= best) best = n, end = to;
+    }
+    if (best == 0) return {};
+    range = best < 4 ? best - 1 : best < 6 ? 3 : best < 9 ? 4 : 5;
+    std::size_t count = 0;
+    for (double likely = rate(); count < 31 && likely > cost; likely *= rate()) ++count;
+    return copy(context, end, count);
+  }
+  void learn(std::size_t drafted, std::size_t accepted) {
+    for (std::size_t i = 0; i < accepted + 1 && i < drafted; ++i)
+      rates[range] = std::clamp(rates[range] * .97 + (i < accepted ? .03 : 0), .02, .985);
+  }
+};
+
 /// The ngram-mod of llama.cpp (common_speculative_impl_ngram_mod) and of mlx-lm (NgramModStrategy): chains the token
 /// that last followed n tokens. A map replaces their table, so it has neither collisions nor resets.
 struct NgramMod {

@@ -257,7 +257,7 @@
     return make("path", { d: marks[i % 4], transform: "translate(" + x + "," + y + ")", style: "fill:var(--c" + (i % 8) + ")" });
   }
 
-  /** Draws the speedups of `shown` over s, with a slider that reads them. */
+  /** Draws the speedups of `shown` over s. */
   function drawCurves(home, shown) {
     const points = data.curves.map((spec, index) => ({ s: Number(spec.replace(/^linear:/, "")), index }))
       .filter((point) => data.curves[point.index].startsWith("linear:")).sort((a, b) => a.s - b.s);
@@ -265,16 +265,26 @@
       home.append(note("A chart over s needs several costs of the form linear:S."));
       return;
     }
+    const drawn = shown.map(({ name, under }) => ({ name, speedups: data.curves.map((_, i) => speedupOf(under(i))) }));
+    drawLines(home, drawn, points, points.findIndex((point) => point.index === data.main), { id: "s-slider", s: "s",
+      axis: "s: cost of a drafted token, in plain passes",
+      label: "Speedup over the cost s of a drafted token, a curve for each strategy; the table after it has the numbers" });
+  }
+
+  /**
+   * Draws named speedups over the numbers `s` of `points`, with a slider that reads them and begins at the point `main`.
+   * Each point has the `index` of its speedup. `texts`: the id of the slider, what s is called, and two labels.
+   */
+  function drawLines(home, drawn, points, main, texts) {
     const box = { left: 50, right: 26, top: 20, bottom: 54, width: 640, height: 348 };
     const most = points[points.length - 1].s;
-    const drawn = shown.map(({ name, under }) => ({ name, speedups: data.curves.map((_, i) => speedupOf(under(i))) }));
     const all = drawn.flatMap((one) => points.map((point) => one.speedups[point.index]));
     const low = Math.min(1, Math.floor(Math.min(...all) * 5) / 5);
     const high = Math.max(1.2, Math.ceil(Math.max(...all) * 5) / 5);
     // The square root spreads the small costs, where engines are.
     const x = (s) => box.left + Math.sqrt(s / most) * (box.width - box.left - box.right);
     const y = (v) => box.top + ((high - v) / (high - low)) * (box.height - box.top - box.bottom);
-    const svg = make("svg", { class: "chart", viewBox: "0 0 " + box.width + " " + box.height, role: "img", "aria-label": "Speedup over the cost s of a drafted token, a curve for each strategy; the table after it has the numbers" });
+    const svg = make("svg", { class: "chart", viewBox: "0 0 " + box.width + " " + box.height, role: "img", "aria-label": texts.label });
     const step = [0.2, 0.5, 1, 2, 5, 10].find((each) => (high - low) / each <= 7) || 20;
     for (let v = Math.ceil(low / step) * step; v <= high + 1e-9; v += step) {
       svg.append(line("grid", box.left, y(v), box.width - box.right, y(v)), label(box.left - 6, y(v) + 4, "end", v.toFixed(1)));
@@ -286,7 +296,7 @@
       last = x(point.s);
       svg.append(label(last, box.height - box.bottom + 22, "middle", String(point.s)));
     }
-    svg.append(label((box.left + box.width) / 2, box.height - 6, "middle", "s: cost of a drafted token, in plain passes"));
+    svg.append(label((box.left + box.width) / 2, box.height - 6, "middle", texts.axis));
     const rule = make("line", { class: "rule", y1: box.top, y2: box.height - box.bottom });
     svg.append(rule);
 
@@ -312,21 +322,48 @@
       list.append(make("li", {}, make("label", {}, toggle, sample, make("code", {}, one.name), output)));
     });
 
-    const slider = make("input", { type: "range", min: 0, max: points.length - 1, step: 1, id: "s-slider" });
+    const slider = make("input", { type: "range", min: 0, max: points.length - 1, step: 1, id: texts.id });
     const value = make("strong", {});
     function show() {
       const point = points[Number(slider.value)];
-      value.textContent = "s = " + point.s;
-      slider.setAttribute("aria-valuetext", "s = " + point.s + ": " + drawn.map((one) => one.name + " " + one.speedups[point.index].toFixed(3)).join(", "));
+      value.textContent = texts.s + " = " + point.s;
+      slider.setAttribute("aria-valuetext", texts.s + " = " + point.s + ": " + drawn.map((one) => one.name + " " + one.speedups[point.index].toFixed(3)).join(", "));
       rule.setAttribute("x1", x(point.s));
       rule.setAttribute("x2", x(point.s));
       drawn.forEach((one, i) => { outputs[i].textContent = one.speedups[point.index].toFixed(3) + "×"; });
     }
-    const main = points.findIndex((point) => point.index === data.main);
     slider.value = main < 0 ? 0 : main;
     slider.addEventListener("input", show);
     show();
-    home.append(make("figure", {}, svg), make("div", { class: "pick" }, make("label", { for: "s-slider" }, "Speedup at ", value), slider), list);
+    home.append(make("figure", {}, svg), make("div", { class: "pick" }, make("label", { for: texts.id }, "Speedup at ", value), slider), list);
+  }
+
+  const ways = {
+    lookup: "the default drafter; the head never runs",
+    head: "the head alone, as many tokens as pay in each pass",
+    choice: "the head runs beside the lookup where it pays; the most probable chain is sent",
+    tree: "the head runs beside the lookup where it pays; both drafts are one tree",
+    hindsight: "the better draft of the two, known after the pass; no engine can do that",
+  };
+
+  /** The speedups beside a draft head over the cost of its draft, all traces together. */
+  function heads() {
+    const some = (data.heads || []).filter((one) => one.cost === curve);
+    if (some.length === 0) return [];
+    const costs = [...new Set(some.map((one) => one.head_cost))].sort((a, b) => a - b);
+    const names = Object.keys(ways).filter((way) => some.some((one) => one.way === way));
+    const drawn = names.map((name) => ({ name, speedups: costs.map((cost) =>
+      speedupOf(some.filter((one) => one.way === name && one.head_cost === cost))) }));
+    const home = make("div", { id: "heads" });
+    const parts = [heading("Beside a draft head"), home];
+    if (costs.length > 1)
+      drawLines(home, drawn, costs.map((s, index) => ({ s, index })), 0, { id: "h-slider", s: "h",
+        axis: "h: cost of a draft of the head, in plain passes",
+        label: "Speedup over the cost h of a draft of the head, a line for each way; the table after it has the numbers" });
+    const headings = ["Way", ...costs.map((cost) => "h\u00a0=\u00a0" + cost), "Meaning"];
+    const rows = drawn.map((one) => [code(one.name), ...one.speedups.map((value) => value.toFixed(3)), ways[one.name]]);
+    parts.push(table("Speedup with a draft head by the cost of its draft", headings, rows, headings.length - 1));
+    return parts;
   }
 
   // Where?
@@ -521,7 +558,7 @@
   function learned() {
     const title = heading("Does it know what a pass costs?");
     if (data.curve.length === 0)
-      return [title, settings.control !== "cost" ? paragraph("This control does not use costs.")
+      return [title, settings.cost_known === "unused" ? paragraph("This control does not use costs.")
         : settings.cost_known === "told" ? paragraph("The control was told the cost curve, so it had nothing to learn. " +
             "Replay with ", code("--cost-known learned"), " to see how soon an engine's times teach it.")
         : paragraph("The control received no pass times.")];
@@ -687,7 +724,7 @@
     if (data.fault !== "")
       document.querySelector("main").prepend(make("p", { class: "fault", role: "alert" }, "NOT LOSSLESS: " + printable(data.fault)));
     const fill = (id, ...parts) => document.getElementById(id).parentElement.append(...parts);
-    fill("gain", ...answer(), facts(), ...histogram(), ...strategies());
+    fill("gain", ...answer(), facts(), ...histogram(), ...strategies(), ...heads());
     fill("where", ...categories(), ...positions(), ...sources());
     fill("why", ...drafted(), ...reasons(), ...bounds());
     fill("advice", ...advice());
