@@ -108,7 +108,7 @@ if(Python3_Interpreter_FOUND)
     "compile=${Python3_EXECUTABLE} ${bench}/compile/compile.py"
     "fit_constants=${Python3_EXECUTABLE} ${bench}/replay/fit_constants.py"
   )
-  add_test(NAME commands.readme_table COMMAND ${Python3_EXECUTABLE} ${commands}/readme_table.py
+  add_test(NAME commands.performance_tables COMMAND ${Python3_EXECUTABLE} ${commands}/performance_tables.py
                                               $<TARGET_FILE:reprise-replay>)
 endif()
 
