@@ -238,7 +238,7 @@ TEST_F(AdviceTool, FindsThatAHistoryPays) {
               AllOf(HasSubstr("Advice for 24 sessions, 1,416 tokens, under linear:0.02"),
                     HasSubstr("\nUse: history 1 MiB.\nTogether: "),
                     HasSubstr("The defaults (chains, no rankings, no history): "),
-                    HasSubstr("A change must gain 0.5%, and\n0.05% more for each MiB of memory that it adds.\n"),
+                    HasSubstr("A change must gain\n0.5%, and 0.05% more for each MiB of memory that it adds.\n"),
                     HasSubstr("HistoryStore::make({.max_bytes = 1048576})"), Not(HasSubstr("SuffixArray"))));
   EXPECT_EQ(advised({"--cost", "linear:0.02", "--threads", "3"}).out, ran.out);
 }
