@@ -2,6 +2,7 @@
 // The report of an advice: a table with C++ to paste.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "advice.hpp"
 #include "common/table.hpp"
@@ -29,7 +30,7 @@ std::string times(const Change& against_plain) {
 }
 
 std::string verdict(const Tried& tried, const Advice& advice) {
-  if (!tried.change.interval) return "too few sessions";
+  if (!tried.change.interval) return "too few";
   if (tried.settings.graph_widths) return "only if your engine captures graphs";
   if (tried.chosen) return "use it";
   if (!tried.change.pays()) return "leave it";
@@ -146,10 +147,12 @@ void write_table(std::ostream& out, const AdviceReport& report) {
     const bool same = question != nullptr && *question == tried.question;
     const TriedText text = text_of(tried, advice);
     const bool long_verdict = text.verdict.size() > longest_verdict;
-    const std::string mebibytes = tried.memory_bytes == 0 ? "" : mebibytes_text(tried.memory_bytes);
-    table.line({same ? "" : tried.question, tried.setting, tools::decimal(tried.speedup, 3), text.change, text.interval,
-                mebibytes},
-               long_verdict ? "" : "  " + text.verdict);
+    // A blank, because the interval of few sessions can fill its column.
+    std::vector<tools::Cell> cells = {same ? "" : tried.question, tried.setting, tools::decimal(tried.speedup, 3),
+                                      text.change, " " + text.interval};
+    if (tried.memory_bytes != 0 || !long_verdict)
+      cells.emplace_back(tried.memory_bytes == 0 ? "" : mebibytes_text(tried.memory_bytes));
+    table.line(cells, long_verdict ? "" : "  " + text.verdict);
     if (long_verdict) out << std::string(12, ' ') << "(" << text.verdict << ")\n";
     question = &tried.question;
   }
