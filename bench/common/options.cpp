@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "number.hpp"
+#include "text.hpp"
 
 namespace reprise::tools {
 namespace {
@@ -62,6 +63,13 @@ class Parser {
     const std::string name(row->name);
     list_ = row->list ? row : nullptr;
     if (!given_.insert(name).second && !row->repeats) throw InputError(name + " is given twice; once is enough");
+    if (!row->may_take.empty()) {
+      if (!value && at_ < arguments_.size() && arguments_[at_] == row->may_take) value = arguments_[at_++];
+      if (value && *value != row->may_take)
+        throw InputError(name + " " + *value + ": the only value is " + std::string(row->may_take) + "; " + name +
+                         " alone is possible too");
+      return row->read(name, value.value_or(""));
+    }
     if (row->value.empty()) {
       if (value) throw InputError(name + " takes no value, but got '" + *value + "'");
       return row->read(name, {});
@@ -107,19 +115,21 @@ class Parser {
 
 void OptionTable::add(const std::vector<Option>& more) { rows.insert(rows.end(), more.begin(), more.end()); }
 
-std::string OptionTable::help() const {
+std::string OptionTable::help(bool all) const {
   std::string text;
-  for (const Option& row : rows) {
+  for (const Option& row : std::span(rows).first(all || common_rows == 0 ? rows.size() : common_rows)) {
     if (row.help.empty()) continue;
     if (row.name.empty()) {
-      text += row.help;
+      text += wrapped(row.help);
       continue;
     }
-    std::string line = std::string(row.indent, ' ').append(row.name);
+    std::string line = "  " + std::string(row.name);
     if (!row.value.empty()) line.append(" ").append(row.value);
-    line.resize(std::max(line.size() + 1, help_column), ' ');
-    for (const char c : row.help) line += c == '\n' ? "\n" + std::string(help_column, ' ') : std::string(1, c);
-    text += line + "\n";
+    if (line.size() < help_column)
+      line.resize(help_column, ' ');
+    else
+      line += "\n" + std::string(help_column, ' ');
+    text += line + wrapped(row.help, help_column) + "\n";
   }
   return text;
 }
@@ -163,6 +173,16 @@ ReadValue flag(bool& into) {
 std::vector<Option> help_and_version(bool& help, bool& version) {
   return {{.name = "--help", .read = flag(help), .repeats = true, .short_name = "-h"},
           {.name = "--version", .read = flag(version), .repeats = true}};
+}
+std::vector<Option> help_and_version(Help& help, bool& version) {
+  return {{.name = "--help",
+           .value = "[all]",
+           .help = "this list; --help all: every option",
+           .read = [&help](const auto&, const auto& value) { help = value.empty() ? Help::common : Help::all; },
+           .repeats = true,
+           .short_name = "-h",
+           .may_take = "all"},
+          {.name = "--version", .help = "print the version", .read = flag(version), .repeats = true}};
 }
 ReadValue text(std::string& into) {
   return [&into](const auto&, const auto& value) { into = value; };

@@ -26,25 +26,30 @@ using ReadValue = std::function<void(const std::string& name, const std::string&
 struct Option {
   std::string_view name = {};        ///< "--seed"; for an operand its placeholder, "TRACE"; empty: `help` is text
   std::string_view value = {};       ///< placeholder of the value in --help; empty: the option takes none
-  std::string_view help = {};        ///< may span lines; empty: --help lists the option elsewhere
+  std::string_view help = {};        ///< help() wraps it (wrapped()); empty: --help lists the option elsewhere
   ReadValue read = {};               ///< called with the value, or with an empty one if the option takes none
   bool repeats = false;              ///< the option may be given more than once
   bool list = false;                 ///< operands up to the next option are further values
   std::string_view short_name = {};  ///< "-h"
   std::string_view wanted = {};      ///< the value as named in "needs a value" messages; empty: `value`
-  std::size_t indent = 2;            ///< of the option's line in --help
+  std::string_view may_take = {};    ///< the only value of an option that may also be given without one
 };
 
 /// The options of a program: their names, how each is read, and the text of --help.
 struct OptionTable {
   std::size_t help_column = 24;  ///< column of --help where the help of each option begins
   std::vector<Option> rows;
+  std::size_t common_rows = 0;   ///< the first rows, which --help shows if it is not asked for all; 0: it shows all
   ReadValue operand;             ///< called with an empty name for each argument that belongs to no option
   bool ends_with_dashes = true;  ///< after --, every argument is an operand
 
   void add(const std::vector<Option>& more);
-  [[nodiscard]] std::string help() const;
+  /// The text of --help in lines of at most 80 columns. `all`: of all rows, not only of the common ones.
+  [[nodiscard]] std::string help(bool all = true) const;
 };
+
+/// The help that a user has asked for.
+enum class Help : std::uint8_t { none, common, all };
 
 /// The options given on a command line, and checks of their combinations.
 class GivenOptions {
@@ -80,6 +85,8 @@ ReadValue flag(bool& into);
 ReadValue text(std::string& into);
 /// --help and --version, which --help lists together.
 std::vector<Option> help_and_version(bool& help, bool& version);
+/// The same for a table with common rows, in which --help all shows every row.
+std::vector<Option> help_and_version(Help& help, bool& version);
 /// Appends each operand, which is the path of a file; --help calls it `name`.
 ReadValue paths(std::vector<std::string>& into, std::string name);
 /// Appends each value.

@@ -28,7 +28,59 @@ std::string escape(char byte) {
   return {'\\', 'x', nibbles[code >> 4], nibbles[code & 15]};
 }
 
+/// The indentation of the lines after `line` in its paragraph.
+std::size_t hang(std::string_view line) {
+  const std::size_t lead = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = lead == 0 ? line.npos : line.find("  ", lead);
+  return std::min(gap == line.npos ? lead : line.find_first_not_of(' ', gap), line.size());
+}
+
+/// `paragraph`, one line, as lines of at most `width` columns. `margin` begins each line after the first.
+std::string filled(std::string_view paragraph, std::size_t width, const std::string& margin) {
+  const std::size_t indent = hang(paragraph);
+  std::string all;
+  std::string line(paragraph.substr(0, indent));
+  for (std::size_t at = indent; at < paragraph.size();) {
+    const std::size_t end = std::min(paragraph.find(' ', at), paragraph.size());
+    const std::string_view word = paragraph.substr(at, end - at);
+    at = end + 1;
+    const bool first = line.size() == indent;
+    if (!first && utf8_columns(line) + 1 + utf8_columns(word) > width) {
+      all += line + "\n" + margin;
+      line.assign(indent, ' ');
+      line += word;
+    } else {
+      line.append(first ? "" : " ").append(word);
+    }
+  }
+  return all + line;
+}
+
 }  // namespace
+
+std::string wrapped(std::string_view text, std::size_t column) {
+  const std::size_t width = narrow_terminal > column ? narrow_terminal - column : 1;
+  const std::string margin(column, ' ');
+  std::string all;
+  std::string paragraph;
+  bool begun = false;
+  const auto end_paragraph = [&](std::string_view next) {
+    if (begun) all += filled(paragraph, width, margin) + "\n" + (next.empty() ? "" : margin);
+    begun = true;
+    paragraph = next;
+  };
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find('\n', from), text.size());
+    const std::string_view line = text.substr(from, to - from);
+    from = to + 1;
+    const std::size_t lead = std::min(line.find_first_not_of(' '), line.size());
+    if (!line.empty() && !paragraph.empty() && lead == hang(paragraph))
+      paragraph.append(" ").append(line.substr(lead));
+    else
+      end_paragraph(line);
+  }
+  return all + filled(paragraph, width, margin);
+}
 
 std::string decimal(double value, int digits) {
   char buffer[400];  // the longest double has 309 digits before the point

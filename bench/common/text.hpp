@@ -24,6 +24,13 @@ std::string duration_text(double seconds);
 std::string left(std::string_view text, std::size_t width);
 std::string right(std::string_view text, std::size_t width);
 
+/// The columns of a terminal that help and notes must fit.
+inline constexpr std::size_t narrow_terminal = 80;
+/// `text` with lines of at most narrow_terminal columns, of which the first `column` are taken. A blank line ends a
+/// paragraph, and so does a line with another indentation. Text after two blanks in an indented line, as the meaning in
+/// "  key  meaning", begins a column of its own: later lines of the paragraph are indented to it.
+std::string wrapped(std::string_view text, std::size_t column = 0);
+
 /// `text` without the byte-order mark at its beginning, if it has one. Some editors write it.
 std::string_view without_byte_order_mark(std::string_view text);
 

@@ -60,7 +60,7 @@ tools::OptionTable table_of(Options& o) {
       {"", "", purpose},
       {"TRACE",
        "",
-       "a file of recorded sessions of one turn (see reprise-replay --help), such as\n"
+       "a file of recorded sessions of one turn (docs/formats.md), such as\n"
        "those of bench/groups/record.py; consecutive sessions with the same prompt are\n"
        "a group",
        {}},

@@ -173,13 +173,13 @@ Options parse_options(std::span<const std::string> arguments) {
   Options options;
   options.engine.context = 4096;
   const tools::GivenOptions given = tools::parse(option_table(options), arguments);
-  if (!options.help && !options.version) Agreement(options, given).agree();
+  if (options.help == tools::Help::none && !options.version) Agreement(options, given).agree();
   return options;
 }
 
-std::string help_text() {
+std::string help_text(bool all) {
   Options options;
-  return option_table(options).help();
+  return option_table(options).help(all);
 }
 
 }  // namespace reprise::llama

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/options.hpp"
 #include "engine.hpp"
 #include "generate.hpp"
 #include "inputs.hpp"
@@ -54,7 +55,7 @@ struct Options {
   bool flips = false;
   bool json = false;   ///< results for programs instead of a table
   std::string output;  ///< a file; empty: standard output
-  bool help = false;
+  tools::Help help = tools::Help::none;
   bool version = false;
 };
 
@@ -62,7 +63,7 @@ struct Options {
 /// tools::InputError.
 Options parse_options(std::span<const std::string> arguments);
 
-/// The text of --help.
-std::string help_text();
+/// The text of --help, or of --help all.
+std::string help_text(bool all);
 
 }  // namespace reprise::llama

@@ -71,7 +71,7 @@ class Tool {
         output_(options_.output, surroundings.out) {}
 
   int run() {
-    if (options_.help) return print(std::string(help_text()));
+    if (options_.help != tools::Help::none) return print(help_text(options_.help == tools::Help::all));
     if (options_.version) return print("reprise-llama " + std::string(version_string) + "\n");
     if (!options_.profile.empty()) return profile();
     if (options_.flips) return flips();

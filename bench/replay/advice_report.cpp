@@ -2,6 +2,7 @@
 // The report of an advice: a table with C++ to paste.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "advice.hpp"
 #include "common/table.hpp"
@@ -29,7 +30,7 @@ std::string times(const Change& against_plain) {
 }
 
 std::string verdict(const Tried& tried, const Advice& advice) {
-  if (!tried.change.interval) return "too few sessions";
+  if (!tried.change.interval) return "too few";
   if (tried.settings.graph_widths) return "only if your engine captures graphs";
   if (tried.chosen) return "use it";
   if (!tried.change.pays()) return "leave it";
@@ -39,9 +40,12 @@ std::string verdict(const Tried& tried, const Advice& advice) {
   return larger ? "a later one is better" : "leave it";
 }
 
-std::string bytes_text(std::uint64_t bytes) {
-  return bytes == 0 ? "" : tools::decimal(static_cast<double>(bytes) / (1 << 20), 1) + " MiB";
-}
+std::string mebibytes_text(std::uint64_t bytes) { return tools::decimal(static_cast<double>(bytes) / (1 << 20), 1); }
+
+std::string bytes_text(std::uint64_t bytes) { return bytes == 0 ? "" : mebibytes_text(bytes) + " MiB"; }
+
+/// A longer verdict has a line of its own.
+constexpr std::size_t longest_verdict = 8;
 
 }  // namespace
 
@@ -51,37 +55,39 @@ TriedText text_of(const Tried& tried, const Advice& advice) {
 }
 
 void write_summary(std::ostream& out, const Advice& advice) {
+  const auto sentence = [&out](const std::string& text) { out << tools::wrapped(text) << "\n"; };
   if (advice.sessions < fewest_sessions) {
-    out << "Too few sessions for an advice: " << advice.sessions << " with tokens, and at least " << fewest_sessions
-        << " are needed. Leave the settings as they are, or record more.\n";
+    sentence("Too few sessions for an advice: " + std::to_string(advice.sessions) + " with tokens, and at least " +
+             std::to_string(fewest_sessions) + " are needed. Leave the settings as they are, or record more.");
     return;
   }
   if (advice.leave_as_is()) {
     const bool slow = std::any_of(advice.tried.begin(), advice.tried.end(), [](const Tried& tried) {
       return tried.change.pays(tried.added_bytes) && !tried.settings.graph_widths;
     });
-    if (slow)
-      out << "Leave the settings as they are: none of them makes drafting faster than plain decoding here.\n";
-    else
-      out << "Leave the settings as they are: no change gave " << percent(1 + Change::least_gain())
-          << " or more, beyond noise, and enough for the memory that it adds.\n";
+    sentence("Leave the settings as they are: " +
+             (slow ? "none of them makes drafting faster than plain decoding here."
+                   : "no change gave " + percent(1 + Change::least_gain()) +
+                         " or more, beyond noise, and enough for the memory that it adds."));
   } else {
     std::string chosen;
     for (const Tried& tried : advice.tried)
       if (tried.chosen)
         chosen += (chosen.empty() ? "" : ", ") + (tried.question == tried.setting ? "" : tried.question + " ") +
                   tried.setting;
-    out << "Use: " << chosen << ".\nTogether: " << tools::decimal(advice.speedup, 3)
-        << " times as fast as plain decoding, " << percent(advice.against_default.ratio)
-        << " against the defaults\n(99%: " << interval_text(advice.against_default) << ")";
-    if (advice.memory_bytes != 0) out << ", with " << bytes_text(advice.memory_bytes) << " for all sessions of a trace";
-    out << ".\n";
+    sentence("Use: " + chosen + ".");
+    sentence(
+        "Together: " + tools::decimal(advice.speedup, 3) + " times as fast as plain decoding, " +
+        percent(advice.against_default.ratio) + " against the defaults (99%: " + interval_text(advice.against_default) +
+        ")" +
+        (advice.memory_bytes != 0 ? ", with " + bytes_text(advice.memory_bytes) + " for all sessions of a trace" : "") +
+        ".");
   }
   if (advice.against_plain.interval && advice.against_plain.interval->high < 1)
-    out << "The defaults are slower than plain decoding here. "
-        << (advice.toll > 1 ? "The engine is better off without any drafter: having one costs " + percent(advice.toll) +
-                                  " of each pass.\n"
-                            : "Check the curve; the loss of a drafter is bounded (docs/choosing.md).\n");
+    sentence("The defaults are slower than plain decoding here. " +
+             (advice.toll > 1 ? "The engine is better off without any drafter: having one costs " +
+                                    percent(advice.toll) + " of each pass."
+                              : "Check the curve; the loss of a drafter is bounded (docs/choosing.md)."));
 }
 
 void write_code(std::ostream& out, const AdviceReport& report) {
@@ -90,33 +96,33 @@ void write_code(std::ostream& out, const AdviceReport& report) {
   if (told && report.curve.linear() != nullptr)
     out << "auto curve = reprise::CostCurve::linear(" << tools::shortest(report.curve.linear()->slope) << ");\n";
   else if (told)
-    out << "// `curve` is reprise::CostCurve::from_points() of the points in " << tools::printable(report.curve.spec())
-        << ".\n";
+    out << "// `curve` is reprise::CostCurve::from_points() of the points in\n// "
+        << tools::printable(report.curve.spec()) << ".\n";
   if (settings.drafter != Drafter::copy) out << "reprise::NgramOptions options;\n";
   if (settings.history_bytes != 0) {
-    out << "// docs/serving.md: give both your `.key` and `.vocabulary`, and add each request that has ended.\n"
+    out << "// docs/serving.md: give both your `.key` and `.vocabulary`, and add each\n// request that has ended.\n"
         << "auto history = reprise::HistoryStore::make({.max_bytes = " << settings.history_bytes << "});\n"
-        << "auto next_tokens = reprise::NextTokens::make({.max_bytes = "
-        << (report.top_k ? 2 : 1) * report.settings.next_token_bytes << (report.top_k ? ", .rankings = true" : "")
-        << "});\n"
+        << "auto next_tokens = reprise::NextTokens::make(" << (report.top_k ? "\n    " : "")
+        << "{.max_bytes = " << (report.top_k ? 2 : 1) * report.settings.next_token_bytes
+        << (report.top_k ? ", .rankings = true" : "") << "});\n"
         << "if (!history || !next_tokens) return out_of_memory();\n"
         << "options.stores = {*history};\n"
         << "options.next_tokens = &*next_tokens;\n";
   }
   if (!report.settings.corpora.empty() && settings.drafter != Drafter::copy)
-    out << "// Add your corpora to options.stores: " << tools::printable(report.settings.corpora) << ".\n";
+    out << "// Add your corpora to options.stores:\n// " << tools::printable(report.settings.corpora) << ".\n";
   if (settings.drafter == Drafter::copy)
-    out << "reprise::Session session{reprise::PromptLookupDrafter{}, reprise::CostControl({"
+    out << "reprise::Session session{\n    reprise::PromptLookupDrafter{},\n    reprise::CostControl({"
         << (told ? ".curve = std::move(curve)" : "") << "})};\n";
   else if (settings.drafter == Drafter::suffix_array)
     out << "using Drafter = reprise::NgramDrafter<reprise::SuffixArrayIndex>;\n"
         << "reprise::Session<Drafter, reprise::CostControl> session(\n"
-        << "    Drafter(options), reprise::CostControl({" << (told ? ".curve = std::move(curve), " : "")
+        << "    Drafter(options),\n    reprise::CostControl({" << (told ? ".curve = std::move(curve), " : "")
         << ".calibrated = true}));\n";
   else
     out << "reprise::Speculator session(options" << (told ? ", {.curve = std::move(curve)}" : "") << ");\n";
   if (settings.trees)
-    out << "// Your verifier's capabilities(), with tree attention: V6 to V8 of docs/integration.md.\n"
+    out << "// Your verifier's capabilities(), with tree attention: V6 to V8 of\n// docs/integration.md.\n"
         << "reprise::Capabilities capabilities;\n"
         << "capabilities.max_leaves = reprise::unlimited;\n";
   if (settings.max_nodes != usual_draft_nodes)
@@ -129,25 +135,33 @@ void write_table(std::ostream& out, const AdviceReport& report) {
   out << "Advice for " << tools::grouped(advice.sessions) << (advice.sessions == 1 ? " session, " : " sessions, ")
       << tools::grouped(advice.tokens) << " tokens, under " << tools::printable(report.curve.spec())
       << (report.part == TracePart::all ? "" : ", part " + std::string(name(report.part))) << "\n\n"
-      << "The defaults (chains, " << (report.top_k ? "rankings of accepted tokens" : "no rankings")
-      << ", no history): " << tools::decimal(advice.default_speedup, 3) << " times as fast as plain decoding"
-      << times(advice.against_plain) << "\n\n";
-  const tools::Table table(out, {{12, tools::Align::left}, {20, tools::Align::left}, {8}, {9}, {21}, {11}});
-  table.line({"", "", "", "", "99%", ""});
-  table.line({"question", "setting", "speedup", "change", "interval", "memory"}, "   verdict");
+      << tools::wrapped("The defaults (chains, " +
+                        std::string(report.top_k ? "rankings of accepted tokens" : "no rankings") +
+                        ", no history): " + tools::decimal(advice.default_speedup, 3) +
+                        " times as fast as plain decoding" + times(advice.against_plain))
+      << "\n\n";
+  const tools::Table table(out, {{12, tools::Align::left}, {18, tools::Align::left}, {8}, {8}, {18}, {6}});
+  table.line({"question", "setting", "speedup", "change", "99% interval", "MiB"}, "  verdict");
   const std::string* question = nullptr;
   for (const Tried& tried : advice.tried) {
     const bool same = question != nullptr && *question == tried.question;
     const TriedText text = text_of(tried, advice);
-    table.line({same ? "" : tried.question, tried.setting, tools::decimal(tried.speedup, 3), text.change, text.interval,
-                text.memory},
-               "   " + text.verdict);
+    const bool long_verdict = text.verdict.size() > longest_verdict;
+    // A blank, because the interval of few sessions can fill its column.
+    std::vector<tools::Cell> cells = {same ? "" : tried.question, tried.setting, tools::decimal(tried.speedup, 3),
+                                      text.change, " " + text.interval};
+    if (tried.memory_bytes != 0 || !long_verdict)
+      cells.emplace_back(tried.memory_bytes == 0 ? "" : mebibytes_text(tried.memory_bytes));
+    table.line(cells, long_verdict ? "" : "  " + text.verdict);
+    if (long_verdict) out << std::string(12, ' ') << "(" << text.verdict << ")\n";
     question = &tried.question;
   }
-  out << "\nEach change is relative to the settings chosen above it. A change must gain "
-      << tools::decimal(100 * Change::least_gain(), 1) << "%, and\n"
-      << tools::decimal(100 * (Change::least_gain(1 << 20) - Change::least_gain()), 2)
-      << "% more for each MiB of memory that it adds.\n";
+  out << "\n"
+      << tools::wrapped("Each change is relative to the settings chosen above it. A change must gain " +
+                        tools::decimal(100 * Change::least_gain(), 1) + "%, and " +
+                        tools::decimal(100 * (Change::least_gain(1 << 20) - Change::least_gain()), 2) +
+                        "% more for each MiB of memory that it adds.")
+      << "\n";
   write_summary(out, advice);
   out << "\n";
   write_code(out, report);

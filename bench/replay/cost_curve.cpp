@@ -129,6 +129,9 @@ CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesys
           given + "S in linear:S is the cost of one drafted token, a number from 0 to 65536, as in " + "linear:0.02");
     return CostCurve(spec, LinearCost{*slope});
   }
+  if (const auto number = tools::parse_real(spec); number && *number >= 0 && *number <= 65536)
+    throw tools::InputError(given + "a number alone is no curve; if each drafted token adds " + spec +
+                            " of a plain pass, give " + option + " linear:" + spec);
   if (spec.size() < 5 || spec.compare(spec.size() - 5, 5, ".json") != 0)
     throw tools::InputError(given + "there is no such curve; the choices are linear:S (c = 1 + S x drafted, as in " +
                             "linear:0.02) and FILE.json (measured times)");

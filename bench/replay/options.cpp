@@ -30,16 +30,18 @@ usage: reprise-replay [OPTION]... [TRACE]...
 
 )";
 
-constexpr std::string_view notes = R"(  --help, --version
-
-Results: tokens (all output tokens except the first of each turn), passes, drafted, accepted;
-MAT = tokens / passes; acceptance rate = accepted / drafted; drafting time in ns per output token
-(begin, observe, propose and feedback; each call includes 20 to 25 ns for reading the clock) and per
-propose; time in control likewise; largest memory held in a session, and size of the state kept
-between sessions; speedup = tokens / summed cost of the passes, drafting time not charged; worst
-loss = largest cost, in passes without a draft, of up to 1,000 passes in a row of a session, beyond
-the tokens they committed; calibration error = mean distance between the claimed and the observed
-probability of a drafted token whose parent was right, in 20 bins.
+constexpr std::string_view notes = R"(
+Meaning of the results:
+  MAT                tokens / passes; tokens: all output tokens except the first of each turn
+  acceptance rate    accepted / drafted
+  speedup            tokens / summed cost of the passes; drafting time is not charged
+  drafting time      CPU time of the thread (wall time on systems without such a clock) in begin, observe,
+                     propose and feedback, in ns per output token and per propose. Time in control likewise
+  memory             largest memory held in a session, and size of the state kept between sessions
+  worst loss         largest cost, in passes without a draft, of up to 1,000 passes in a row of a session,
+                     beyond the tokens they committed
+  calibration error  mean distance between the claimed and the observed probability of a drafted token whose
+                     parent was right, in 20 bins
 
 exit status: 0 done; 1 an output differed from its recording or results could not be written;
 2 an argument, trace, curve or snapshot cannot be used.
@@ -51,44 +53,103 @@ std::vector<std::pair<std::string_view, T>> named(T first, Others... others) {
   return {{name(first), first}, {name(others), others}...};
 }
 
-std::vector<Option> drafting_rows(Options& o) {
+std::vector<Option> common_rows(Options& o) {
   return {{.name = "--strategy",
            .value = "SPEC",
-           .help = "name[:key=value,...], as in ngram:index=rolling_hash,max_ngram=16 or\n"
-                   "vllm:min=2,max=5,k=5; a value may be a range, k=0..15: one run each. May be\n"
-                   "given several times.\n"
-                   "default: ngram, as the library recommends",
+           .help = "name[:key=value,...], as in vllm:min=2,max=5; k=0..15 is one run each. May be given several times. "
+                   "Default: ngram",
            .read = texts(o.strategies),
            .repeats = true},
-          {.name = "--control",
-           .value = "CONTROL",
-           .help = "how much of each draft is sent. May be given several times.\n"
-                   "  cost      the part that pays under the curve; one replay per curve\n"
-                   "  marginal  its first tokens that are likelier than the cost of each, by the\n"
-                   "            true curve; one replay per curve\n"
-                   "  all       all of it\n"
-                   "  best:K    always its K best tokens; or a range, best:0..32: one run each\n"
-                   "  hindsight as far into the draft as the recording agrees: more than any\n"
-                   "            control can know\n"
-                   "  auto      (default) cost for strategies that learn their probabilities,\n"
-                   "            marginal for adaptive (see --list), all for the others",
-           .read =
-               [&o](const auto&, const auto& value) {
-                 for (const ControlSpec& spec : parse_control(value)) o.controls.push_back(spec);
-               },
-           .repeats = true,
-           .wanted = "auto, cost, marginal, all, hindsight or best:K"}};
+          {.name = "--cost",
+           .value = "CURVE",
+           .help = "time of a pass, relative to one without a draft: linear:S (1 + S x drafted tokens) or FILE.json "
+                   "(measured). May be given several times. Default: S from 0 to 0.3",
+           .read = texts(o.costs),
+           .repeats = true},
+          {.name = "--memory",
+           .value = "MEMORY",
+           .help = "state from earlier sessions: session (default) none; calibration: learned probabilities, no text; "
+                   "past: also prompts and outputs",
+           .read = word(o.settings.kept, named(Kept::session, Kept::calibration, Kept::past)),
+           .wanted = "session, calibration or past"},
+          {"--by-category", "", "also one result for each category of a trace", flag(o.by_category)},
+          {"--advise", "",
+           "instead of results: the settings of the library that pay for these traces under one --cost, and C++ to "
+           "paste (docs/choosing.md)",
+           flag(o.advise)},
+          {"--report", "FILE",
+           "also write a page there, HTML in one file, about the first strategy under the middle cost; without "
+           "--strategy, also with those of other systems",
+           text(o.report)},
+          {.name = "--format",
+           .value = "FORMAT",
+           .help = "table (default) or json",
+           .read = word<bool>(o.json, {{"table", false}, {"json", true}}),
+           .wanted = "table or json"},
+          {"--output", "FILE", "write there instead of to standard output", text(o.output)},
+          {"--list", "", "list the strategies with their keys, and the curves", flag(o.list)}};
+}
+
+std::vector<Option> drafting_rows(Options& o) {
+  return {
+      {"", "", "\nDrafts:\n"},
+      {.name = "--control",
+       .value = "CONTROL",
+       .help = "how much of each draft is sent. May be given several times.\n"
+               "  cost       the part that pays under the curve; one replay per curve\n"
+               "  all        all of it\n"
+               "  best:K     always its K best tokens; or a range, best:0..32: one run each\n"
+               "  hindsight  as far into the draft as the recording agrees: more than any\n"
+               "             control can know\n"
+               "  auto       (default) cost for strategies that learn their probabilities\n"
+               "             (see --list), all for the others",
+       .read =
+           [&o](const auto&, const auto& value) {
+             for (const ControlSpec& spec : parse_control(value)) o.controls.push_back(spec);
+           },
+       .repeats = true,
+       .wanted = "auto, cost, marginal, all, hindsight or best:K"},
+      {"--max-nodes", "N", "most tokens drafted in a pass, 1 to 64 (default 32; exceptions: see --list)",
+       whole(o.settings.max_nodes, 1, most_draft_nodes, "a number of drafted tokens,")},
+      {.name = "--shape",
+       .value = "SHAPE",
+       .help = "what the engine can verify:\n  chain  (default) the best chain of each draft, which is what the "
+               "library drafts for an engine with two "
+               "functions, verify and commit\n"
+               "  tree   drafts as they are, for an engine that verifies trees (Capabilities::max_leaves)",
+       .read = word<bool>(o.settings.trees, {{shape_name(false), false}, {shape_name(true), true}}),
+       .wanted = "chain or tree"},
+      {.name = "--top-k",
+       .value = "WHICH",
+       .help = "rankings of the target:\n  off  (default) no rankings are shown, as for an engine with two functions\n"
+               "  on   the top-k rows of accepted tokens are shown to strategies that want them, as for an engine "
+               "with top_k(i). Rows of rejected tokens are not in a trace: a lower bound",
+       .read = word<bool>(o.settings.top_k, {{"off", false}, {"on", true}}),
+       .wanted = "off or on"},
+      {.name = "--eos",
+       .value = "ID",
+       .help = "a token that ends a generation, so that nothing is drafted after it, as in\n"
+               "an engine that tells its sessions. May be given several times. Default: none",
+       .read =
+           [&o](const auto& name, const auto& value) {
+             o.settings.eos.push_back(
+                 static_cast<Token>(tools::read_whole(name, value, 0, std::size_t{0x7fffffff}, "a token id,", value)));
+           },
+       .repeats = true},
+      {.name = "--corpus",
+       .value = "FILE",
+       .help = "a corpus that reprise-index has built (docs/formats.md). Strategies that\n"
+               "read one (see --list) draft from it too. May be given up to three times",
+       .read = texts(o.corpora),
+       .repeats = true},
+      {"--fingerprint", "N",
+       "fingerprint of the tokenizer, any number that you choose; a file with\n"
+       "another one is refused (default: 0 for snapshots, any for corpora)",
+       fingerprint(o.fingerprint)}};
 }
 
 std::vector<Option> cost_rows(Options& o) {
-  return {{.name = "--cost",
-           .value = "CURVE",
-           .help = "time of a pass by its shape, relative to a pass without a draft: linear:S\n"
-                   "(1 + S x drafted), or FILE.json (measured times; step-8.json and moe.json\n"
-                   "are bundled). May be given several times.\n"
-                   "default: linear:0 linear:0.005 linear:0.02 linear:0.05 linear:0.1 linear:0.3",
-           .read = texts(o.costs),
-           .repeats = true},
+  return {{"", "", "\nKnowledge of costs:\n"},
           {.name = "--pass-times",
            .value = "FILE",
            .help = "a recording of pass times of a real engine (docs/formats.md). Its medians\n"
@@ -111,7 +172,7 @@ std::vector<Option> cost_rows(Options& o) {
            .wanted = "told, learned, carried or assumed"},
           {"--cost-prior", "PRIOR",
            "the costs that control assumes before it has pass times: gpu-batch-1,\n"
-           "cpu-quantised, or a curve as for --cost, at a context of 0 tokens. default:\n"
+           "cpu-quantised, or a curve as for --cost, at a context of 0 tokens. Default:\n"
            "none; a drafted token is assumed to cost 5%",
            text(o.settings.cost_prior)},
           {"--noise", "X", "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1)",
@@ -154,48 +215,11 @@ std::vector<Option> cost_rows(Options& o) {
            whole(o.seeds, 1, 1'000'000, "a number of seeds,")}};
 }
 
-std::vector<Option> replay_rows(Options& o) {
-  return {{"--max-nodes", "N", "most tokens drafted in a pass, 1 to 64 (default 32; exceptions: see --list)",
-           whole(o.settings.max_nodes, 1, most_draft_nodes, "a number of drafted tokens,")},
-          {.name = "--shape",
-           .value = "SHAPE",
-           .help = "chain (default): the best chain of each draft. The library drafts chains for\n"
-                   "an engine with two functions, verify and commit;\n"
-                   "tree: drafts as they are, for an engine that verifies trees\n"
-                   "(Capabilities::max_leaves)",
-           .read = word<bool>(o.settings.trees, {{shape_name(false), false}, {shape_name(true), true}}),
-           .wanted = "chain or tree"},
-          {.name = "--top-k",
-           .value = "WHICH",
-           .help = "off (default): no rankings are shown, as for an engine with two functions;\n"
-                   "on: the top-k rows of accepted tokens are shown to strategies that want\n"
-                   "them, as for an engine with top_k(i). Rows of rejected tokens are not in a\n"
-                   "trace: a lower bound",
-           .read = word<bool>(o.settings.top_k, {{"off", false}, {"on", true}}),
-           .wanted = "off or on"},
-          {.name = "--eos",
-           .value = "ID",
-           .help = "a token that ends a generation, so that nothing is drafted after it, as in\n"
-                   "an engine that tells its sessions. May be given several times. default: none",
-           .read =
-               [&o](const auto& name, const auto& value) {
-                 o.settings.eos.push_back(static_cast<Token>(
-                     tools::read_whole(name, value, 0, std::size_t{0x7fffffff}, "a token id,", value)));
-               },
-           .repeats = true},
-          {.name = "--memory",
-           .value = "MEMORY",
-           .help = "state that is kept from session to session:\n"
-                   "  session      (default) nothing\n"
-                   "  calibration  what a strategy has learned of its probabilities, no text\n"
-                   "  past         sessions leave their prompts, outputs and learned state to\n"
-                   "               later ones, in the order of the file\n"
-                   "Strategies without such a memory (see --list) are replayed as with session,\n"
-                   "and their results say so. Each trace, strategy, control and curve has a\n"
-                   "memory of its own, empty at first. Its sessions are replayed one after the\n"
-                   "other",
-           .read = word(o.settings.kept, named(Kept::session, Kept::calibration, Kept::past)),
-           .wanted = "session, calibration or past"},
+std::vector<Option> memory_rows(Options& o) {
+  return {{"", "",
+           "\nMemory. Each trace, strategy, control and curve has one of its own, empty at first; its sessions are "
+           "replayed one after the other. A strategy without such a memory is replayed as with --memory session, and "
+           "its results say so:\n"},
           {"--memory-bytes", "N", "upper limit of such a memory (default 67108864, 64 MiB); a token takes 18.2",
            whole(o.settings.memory_bytes, 1, std::uint64_t{1} << 40, "a number of bytes,")},
           {"--next-tokens", "N",
@@ -208,24 +232,15 @@ std::vector<Option> replay_rows(Options& o) {
            "1 MiB",
            text(o.snapshot_in)},
           {"--snapshot-out", "FILE",
-           "saves the history and the calibration of the only trace, strategy, control\n"
+           "save the history and the calibration of the only trace, strategy, control\n"
            "and curve there (reprise/history/history_snapshot.hpp, docs/formats.md),\n"
            "unless the exit status is 1; the table of next tokens is not saved",
-           text(o.snapshot_out)},
-          {.name = "--corpus",
-           .value = "FILE",
-           .help = "a corpus that reprise-index has built (docs/formats.md). Strategies that\n"
-                   "read one (see --list) draft from it too. May be given up to three times",
-           .read = texts(o.corpora),
-           .repeats = true},
-          {"--fingerprint", "N",
-           "fingerprint of the tokenizer, any number that you choose; a file with\n"
-           "another one is refused (default: 0 for snapshots, any for corpora)",
-           fingerprint(o.fingerprint)}};
+           text(o.snapshot_out)}};
 }
 
-std::vector<Option> result_rows(Options& o) {
-  return {{.name = "--part",
+std::vector<Option> session_rows(Options& o) {
+  return {{"", "", "\nSessions:\n"},
+          {.name = "--part",
            .value = "PART",
            .help = "all (default), or one half of the sessions, a or b, by a hash of the id\n"
                    "(64-bit FNV-1a, even or odd): choose settings on one half, and judge them on\n"
@@ -242,7 +257,6 @@ std::vector<Option> result_rows(Options& o) {
            "replay the sessions of a trace or of the stream in a random order of this\n"
            "seed; with --stream and --by-category: texts of several kinds, mixed",
            whole(o.shuffle, 1, 1'000'000, "a number of seed,")},
-          {"--by-category", "", "also one result for each category of a trace", flag(o.by_category)},
           {.name = "--head-cost",
            .value = "H",
            .help = "also decode beside the draft head whose accepted lengths the traces have\n"
@@ -258,33 +272,19 @@ std::vector<Option> result_rows(Options& o) {
            "also an upper bound for drafters that copy from their session: an oracle\n"
            "that knows, for each pass, where to copy from and how far",
            flag(o.ceiling)},
-          {.name = "--format",
-           .value = "FORMAT",
-           .help = "table (default) or json",
-           .read = word<bool>(o.json, {{"table", false}, {"json", true}}),
-           .wanted = "table or json"},
-          {"--output", "FILE", "write there instead of to standard output", text(o.output)},
           {"--threads", "N",
            "sessions replayed in parallel (default 1); whole runs where sessions depend\n"
            "on each other. Counts do not depend on it; times are cleanest with 1.\n"
            "Without this option, the further replays of --report use all cores",
-           whole(o.threads, 1, 1024, "a number of threads,")},
-          {"--advise", "",
-           "instead of results: the settings of the library to use for these traces\n"
-           "under one --cost, what each gives with its 99% interval, and C++ to paste\n"
-           "(docs/choosing.md); twelve replays. A change must gain 0.5%, and 0.05% more\n"
-           "for each MiB of memory that it adds",
-           flag(o.advise)},
-          {"--list", "", "list the strategies with their keys, and the curves", flag(o.list)}};
+           whole(o.threads, 1, 1024, "a number of threads,")}};
 }
 
 std::vector<Option> report_rows(Options& o) {
-  return {{"--report", "FILE",
-           "also write a page for people there: HTML in one file, about the first\n"
-           "strategy under the middle cost. For it, this strategy is also replayed with\n"
-           "--control hindsight, the ceiling is found, and settings are tried as with\n"
-           "--advise",
-           text(o.report)},
+  return {{"", "", "\nMore results:\n"},
+          {"--ceiling", "",
+           "also an upper bound for drafters that copy from their session: an oracle\n"
+           "that knows, for each pass, where to copy from and how far",
+           flag(o.ceiling)},
           {.name = "--report-session",
            .value = "ID",
            .help = "show this session on the page, token by token, before the worst, the median\n"
@@ -293,7 +293,7 @@ std::vector<Option> report_rows(Options& o) {
            .read = texts(o.report_sessions),
            .repeats = true},
           {"--vocabulary", "FILE",
-           "the texts of the tokens on the page, as in vocab.json or tokenizer.json\n"
+           "the texts of the tokens on the page, as in vocab.json or tokenizer.json; the bundled traces have theirs\n"
            "(docs/formats.md)",
            text(o.vocabulary)}};
 }
@@ -301,19 +301,16 @@ std::vector<Option> report_rows(Options& o) {
 tools::OptionTable table_of(Options& o) {
   tools::OptionTable table;
   table.operand = tools::paths(o.traces, "TRACE");
-  table.rows = {{"", "", purpose},
-                {"TRACE",
-                 "",
-                 "a file of recorded sessions, one JSON object a line:\n"
-                 "{\"id\", \"category\", \"turns\": [{\"prompt\": [ids], \"output\": [ids]}]}\n"
-                 "a turn may also have \"top_k\": one list of ids for each output token\n"
-                 "(see --top-k)\n"
-                 "default: the bundled ones, recorded from SmolLM2-135M-Instruct",
-                 {}},
-                {"", "", "\n"}};
-  for (auto rows : {drafting_rows(o), cost_rows(o), replay_rows(o), result_rows(o), report_rows(o)}) table.add(rows);
-  table.rows.push_back({"", "", notes});
+  table.rows = {
+      {"", "", purpose},
+      {"TRACE", "", "recorded sessions, one JSON object a line (docs/formats.md). Default: the bundled ones", {}},
+      {"", "", "\n"}};
+  table.add(common_rows(o));
   table.add(tools::help_and_version(o.help, o.version));
+  table.common_rows = table.rows.size();
+  for (const auto& rows : {drafting_rows(o), cost_rows(o), memory_rows(o), session_rows(o), report_rows(o)})
+    table.add(rows);
+  table.rows.push_back({"", "", notes});
   return table;
 }
 
@@ -375,9 +372,9 @@ Options parse_options(std::span<const std::string> arguments) {
   return options;
 }
 
-std::string help_text() {
+std::string help_text(bool all) {
   Options options;
-  return table_of(options).help();
+  return table_of(options).help(all);
 }
 
 }  // namespace reprise::replay

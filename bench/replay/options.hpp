@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/options.hpp"
 #include "control_spec.hpp"
 #include "replay_settings.hpp"
 #include "reprise/core/token.hpp"
@@ -47,18 +48,21 @@ struct Options {
   std::size_t threads = 1;
   bool advise = false;  ///< replay with other settings, and say which of them pay
   bool list = false;
-  bool help = false;
+  tools::Help help = tools::Help::none;
   bool version = false;
 };
 
 inline constexpr std::string_view default_costs[] = {"linear:0",    "linear:0.005", "linear:0.02",
                                                      "linear:0.05", "linear:0.1",   "linear:0.3"};
 
+/// The strategies that a page compares with the default one, unless --strategy names some: those of other systems.
+inline constexpr std::string_view default_rivals[] = {"hf", "vllm", "ngram-simple"};
+
 /// Reads the arguments after the program's name. `--key value` and `--key=value` are equivalent; after `--` every
 /// argument is a trace. Throws InputError.
 Options parse_options(std::span<const std::string> arguments);
 
-/// The text of --help.
-std::string help_text();
+/// The text of --help, or of --help all.
+std::string help_text(bool all);
 
 }  // namespace reprise::replay

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +13,7 @@
 #include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
-#include "timed_strategy.hpp"
+#include "thread_clock.hpp"
 
 namespace reprise::replay {
 
@@ -85,7 +84,7 @@ struct SendMarginal {
 };
 static_assert(DraftControl<SendMarginal>);
 
-/// One of the controls of a replay, timed like a TimedStrategy.
+/// One of the controls of a replay, timed by ThreadClock.
 class ReplayControl {
  public:
   ReplayControl() = default;
@@ -123,10 +122,8 @@ class ReplayControl {
 
  private:
   template <class Call>
-  void timed(Call&& call) const {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    total_ns_ += nanoseconds_since(start);
+  void timed(const Call& call) const {
+    total_ns_ += ThreadClock::time(call);
   }
 
   std::variant<SendAll, SendBest, SendHindsight, SendMarginal, CostControl> control_;

@@ -10,6 +10,7 @@
 #include "report_json.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
+#include "thread_clock.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -63,7 +64,7 @@ void write_row(tools::JsonWriter& json, const Report& report, const Row& row) {
   real("calibration_error", counts.reliability.expected_calibration_error());
   write_cuts(json, counts);
   write_reliability(json, counts.reliability);
-  json.member("memory_bytes", row.memory_bytes);
+  json.member("memory_bytes", row.memory_bytes).member("clock", ThreadClock::name);
   if (settings.outliers != Outliers())
     json.member("outliers", learned && !recorded ? settings.outliers.text() : "none");
   if (settings.slowdown) json.member("slowdown", learned ? settings.slowdown->text() : "none");
@@ -109,14 +110,14 @@ std::string shape_and_rankings(const ReplaySettings& settings, bool there) {
 std::string shape_note(const ReplaySettings& settings, bool there) {
   std::string text;
   if (settings.trees)
-    text +=
-        "Trees (--shape tree): for engines that verify trees (Capabilities::max_leaves). With two functions, an\n"
-        "engine gets chains, which are the default.\n";
+    text += tools::wrapped(
+        "Trees (--shape tree): for engines that verify trees (Capabilities::max_leaves). With two functions, an engine "
+        "gets chains, which are the default.\n");
   if (!there) return text;
   if (!settings.top_k) return text + "The top-k rows of the traces were not shown (--top-k off).\n";
-  return text +
-         "Top-k rows: strategies that want them were shown the rows of accepted tokens. Rows of rejected\n"
-         "tokens are not in a trace: a lower bound.\n";
+  return text + tools::wrapped(
+                    "Top-k rows: strategies that want them were shown the rows of accepted tokens. Rows of rejected "
+                    "tokens are not in a trace: a lower bound.\n");
 }
 
 void write_results(tools::JsonWriter& json, const Report& report) {

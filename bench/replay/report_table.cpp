@@ -14,6 +14,7 @@
 #include "common/text.hpp"
 #include "common/utf8.hpp"
 #include "report.hpp"
+#include "thread_clock.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -111,13 +112,15 @@ class Block {
     for (std::size_t i = 0; i < report_.curves.size(); ++i)
       if (report_.curves[i].linear() == nullptr)
         out_ << tools::printable(curve_label(i)) << " = " << tools::printable(report_.curves[i].spec()) << "\n";
-    out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens; any: drafts do\n"
-            "not depend on the curve. Speedup: against plain decoding, without the time of drafting\n"
-            "and control (ns/tok: per output token). Worst loss: of 1,000 passes in a row, in plain passes\n"
-            "(any: under the worst of the curves). Calib. error: mean distance between the claimed and the\n"
-            "observed probability of drafted tokens. Bar: the column that it is named after; plain\n"
-            "decoding is at "
-         << (style_.unicode ? "┊" : "|") << ".\n";
+    out_ << tools::wrapped(
+                "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens; any: drafts do not depend on the "
+                "curve. Speedup: against plain decoding, without the time of drafting and control (ns/tok: " +
+                std::string(ThreadClock::text) +
+                " per output token). Worst loss: of 1,000 passes in a row, in plain passes (any: under the worst of "
+                "the curves). Calib. error: mean distance between the claimed and the observed probability of drafted "
+                "tokens. Bar: the column that it is named after; plain decoding is at " +
+                (style_.unicode ? "┊" : "|") + ".")
+         << "\n";
     if (report_.part != TracePart::all)
       out_ << "Part " << reprise::replay::name(report_.part) << " of the sessions only.\n";
     out_ << shape_note(report_.settings, report_.top_k);

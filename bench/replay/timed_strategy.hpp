@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +10,11 @@
 
 #include "reliability.hpp"
 #include "reprise/core/strategy.hpp"
+#include "thread_clock.hpp"
 
 namespace reprise::replay {
 
-/// The time spent in a strategy.
+/// The time spent in a strategy, by ThreadClock.
 struct DraftingTime {
   std::uint64_t total_ns = 0;        ///< begin, observe, propose and feedback
   std::uint64_t propose_ns = 0;      ///< propose only
@@ -30,13 +30,8 @@ struct DraftingTime {
   }
 };
 
-inline std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
-  const auto taken = std::chrono::steady_clock::now() - start;
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
-}
-
 /// Measures a strategy from outside: its time, because the library reads no clock, and the reliability of its
-/// probabilities. Each time includes 20 to 25 ns for reading the clock.
+/// probabilities.
 template <DraftStrategy S>
 class TimedStrategy {
  public:
@@ -47,13 +42,13 @@ class TimedStrategy {
       : strategy_(std::move(strategy)), tested_(std::move(tested)) {}
 
   void begin(TokenSpan tokens) {
-    time_.total_ns += timed([&] { strategy_.begin(tokens); });
+    time_.total_ns += ThreadClock::time([&] { strategy_.begin(tokens); });
   }
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
-    time_.total_ns += timed([&] { strategy_.observe(context, fresh, origin); });
+    time_.total_ns += ThreadClock::time([&] { strategy_.observe(context, fresh, origin); });
   }
   void propose(TokenSpan context, Draft& draft) {
-    const std::uint64_t ns = timed([&] { strategy_.propose(context, draft); });
+    const std::uint64_t ns = ThreadClock::time([&] { strategy_.propose(context, draft); });
     time_.total_ns += ns;
     time_.propose_ns += ns;
     time_.max_propose_ns = std::max(time_.max_propose_ns, ns);
@@ -62,7 +57,7 @@ class TimedStrategy {
   void feedback(TokenSpan context, const Outcome& outcome) {
     reliability_.record(outcome);
     if (tested_) tested_(outcome);
-    time_.total_ns += timed([&] { strategy_.feedback(context, outcome); });
+    time_.total_ns += ThreadClock::time([&] { strategy_.feedback(context, outcome); });
   }
   void truncate(TokenSpan context, std::size_t size) { strategy_.truncate(context, size); }
 
@@ -75,13 +70,6 @@ class TimedStrategy {
   }
 
  private:
-  template <class Call>
-  static std::uint64_t timed(Call&& call) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    return nanoseconds_since(start);
-  }
-
   S strategy_;
   std::function<void(const Outcome&)> tested_;  // sees each outcome before the strategy; may be empty
   DraftingTime time_;

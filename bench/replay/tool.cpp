@@ -2,6 +2,7 @@
 #include "tool.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -37,7 +39,17 @@
 namespace reprise::replay {
 namespace {
 
-constexpr std::size_t list_columns = 100;  // of --list
+constexpr std::size_t key_column = 26;  // of --list
+
+/// A line of --list: `name` from the column `indent`, and what follows from `column` on.
+std::string list_line(std::size_t indent, std::string_view name, std::size_t column, const std::string& meaning) {
+  std::string line = std::string(indent, ' ').append(name);
+  if (line.size() < column || name.empty())
+    line.resize(column, ' ');
+  else
+    line += "\n" + std::string(column, ' ');
+  return line + tools::wrapped(meaning, column) + "\n";
+}
 
 template <class AnyReport>
 void write(std::ostream& out, bool json, const AnyReport& report, const TableStyle& style) {
@@ -144,6 +156,10 @@ std::vector<StrategyRun> runs_of(const Options& options, const Corpora& corpora)
   std::vector<StrategyRun> runs;
   auto specs = options.strategies;
   if (specs.empty()) specs.emplace_back(default_strategy);
+  // A page compares. A snapshot is of one strategy, so it leaves no room for others.
+  if (options.strategies.empty() && !options.report.empty() && options.snapshot_in.empty() &&
+      options.snapshot_out.empty())
+    specs.insert(specs.end(), std::begin(default_rivals), std::end(default_rivals));
   for (const std::string& spec : specs)
     for (StrategyRun& run : make_runs(spec, corpora.stores())) runs.push_back(std::move(run));
   const auto reads = [](const StrategyRun& run) { return run.remembers == Remembers::sequences; };
@@ -176,6 +192,21 @@ std::vector<Trace> joined(std::vector<Trace> traces) {
   std::vector<Trace> one;
   one.push_back(std::move(stream));
   return one;
+}
+
+/// The file with the texts of tokens: that of --vocabulary, or the bundled one if all traces lie beside it.
+std::string find_vocabulary(const Options& options, const std::vector<std::string>& traces,
+                            const Surroundings& surroundings) {
+  if (!options.vocabulary.empty()) return options.vocabulary;
+  for (const std::filesystem::path& folder : surroundings.trace_folders) {
+    const std::string file = (folder / "vocabulary.json").generic_string();
+    const bool beside = std::all_of(traces.begin(), traces.end(), [&](const std::string& trace) {
+      return tools::same_file((std::filesystem::path(trace).parent_path() / "vocabulary.json").string(), file);
+    });
+    std::error_code error;
+    if (beside && std::filesystem::is_regular_file(file, error)) return file;
+  }
+  return {};
 }
 
 /// Puts the sessions of a trace into a random order.
@@ -237,16 +268,17 @@ int replay(const Options& options, const Surroundings& surroundings) {
 
   if (!options.output.empty()) tools::check_writable(options.output, "--output " + options.output);
   if (!options.report.empty()) tools::check_writable(options.report, "--report " + options.report);
-  const Vocabulary words = options.vocabulary.empty() ? Vocabulary() : Vocabulary::read(options.vocabulary);
   const Bytes snapshot = read_snapshot(options);
   const auto paths = options.traces.empty() ? tools::find_traces(surroundings.trace_folders) : options.traces;
+  const std::string vocabulary = options.report.empty() ? "" : find_vocabulary(options, paths, surroundings);
+  const Vocabulary words = vocabulary.empty() ? Vocabulary() : Vocabulary::read(vocabulary);
   std::vector<tools::InputFile> inputs;
   for (const std::string& path : paths) inputs.push_back({"the trace", path});
   for (const std::string& cost : costs) inputs.push_back({"the curve", find_curve(cost, surroundings.profile_folders)});
   for (const std::string& path : options.pass_times) inputs.push_back({"the pass times", path});
   for (const std::string& path : options.corpora) inputs.push_back({"the corpus", path});
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
-  if (!options.vocabulary.empty()) inputs.push_back({"the vocabulary", options.vocabulary});
+  if (!vocabulary.empty()) inputs.push_back({"the vocabulary", vocabulary});
   if (!options.report.empty()) tools::check_not_an_input(options.report, "--report " + options.report, inputs);
   tools::check_not_an_input(options.snapshot_out, "--snapshot-out " + options.snapshot_out, inputs);
   std::vector<Trace> traces = read_traces(options, paths);
@@ -335,44 +367,42 @@ int report_faults(std::span<const SeedRow> rows, std::ostream& error) {
 }
 
 void write_list(std::ostream& out) {
-  out << "strategies (--strategy name:key=value,...; a value may be a range, as in k=0..15)\n";
+  out << "strategies (--strategy name:key=value,...; a value may be a range: k=0..15)\n";
   for (const StrategyInfo& info : strategies()) {
-    out << "\n  " << info.name << std::string(info.name.size() < 14 ? 14 - info.name.size() : 1, ' ') << info.meaning
-        << "\n";
-    if (info.name == default_strategy) out << std::string(16, ' ') << "(the default)\n";
-    if (info.remembers == Remembers::sequences)
-      out << std::string(16, ' ') << "--memory past: keeps sessions and learned state; can be saved\n"
-          << std::string(16, ' ') << "--corpus: reads corpora\n";
-    if (info.remembers == Remembers::ngrams) out << std::string(16, ' ') << "--memory past: keeps its table\n";
-    if (info.remembers == Remembers::strategy)
-      out << std::string(16, ' ') << "--memory past: keeps what it has learned\n";
+    const auto more = [&out](const std::string& text) { out << list_line(16, "", 16, text); };
+    out << "\n" << list_line(2, info.name, 16, std::string(info.meaning));
+    if (info.name == default_strategy) more("(the default)");
+    if (info.remembers == Remembers::sequences) more("--memory past: keeps sessions and learned state; can be saved");
+    if (info.remembers == Remembers::sequences) more("--corpus: reads corpora");
+    if (info.remembers == Remembers::ngrams) more("--memory past: keeps its table");
+    if (info.remembers == Remembers::strategy) more("--memory past: keeps what it has learned");
     if (info.max_nodes > usual_draft_nodes)
-      out << std::string(16, ' ') << "drafts up to " << info.max_nodes << " tokens in a pass, if --max-nodes is "
-          << usual_draft_nodes << "\n";
-    if (info.control == ControlKind::cost)
-      out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
-    if (info.control == ControlKind::marginal) out << std::string(16, ' ') << "--control auto is marginal\n";
+      more("drafts up to " + std::to_string(info.max_nodes) + " tokens in a pass, if --max-nodes is " +
+           std::to_string(usual_draft_nodes));
+    if (info.control == ControlKind::cost) more("learns its probabilities: --control auto weighs costs");
+    if (info.control == ControlKind::marginal) more("--control auto is marginal");
     for (const KeyInfo& key : info.keys) {
       const std::string setting = std::string(key.name) + "=" + std::string(key.default_value);
-      const std::string line = "      " + setting + std::string(setting.size() < 20 ? 20 - setting.size() : 1, ' ') +
-                               std::string(key.meaning);
       const std::string choices = "(" + values(key) + ")";
-      out << line << (line.size() + 1 + choices.size() <= list_columns ? " " : "\n" + std::string(26, ' ')) << choices
-          << "\n";
+      const bool fits = key_column + key.meaning.size() + 1 + choices.size() <= tools::narrow_terminal;
+      out << list_line(6, setting, key_column, std::string(key.meaning) + (fits ? " " + choices : ""));
+      if (!fits) out << list_line(key_column, "", key_column, choices);
     }
   }
   out << "\ncurves (--cost CURVE)\n\n"
-         "  linear:S      a pass costs 1 + S x drafted tokens; S is a number from 0 to 65536\n"
-         "  FILE.json     measured: {\"version\": 1, \"base_ns\": t,\n"
-         "                \"points\": [{\"sequences\", \"context\", \"rows\", \"ns\"}, ...]}; also searched among the\n"
-         "                bundled ones (step-8.json, moe.json) if it is not in the current folder\n";
+      << list_line(2, "linear:S", 16, "a pass costs 1 + S x drafted tokens; S is a number from 0 to 65536")
+      << list_line(2, "FILE.json", 16,
+                   "measured: {\"version\": 1, \"base_ns\": t, \"points\": [{\"sequences\", \"context\", \"rows\", "
+                   "\"ns\"}, ...]}; also searched among the bundled ones (step-8.json, moe.json) if it is not in the "
+                   "current folder");
 }
 
 int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings) {
   try {
     const Options options = parse_options(arguments);
     const auto print = [&](auto&& text) { return deliver(options, surroundings, text); };
-    if (options.help) return print([](std::ostream& out) { out << help_text(); });
+    if (options.help != tools::Help::none)
+      return print([&](std::ostream& out) { out << help_text(options.help == tools::Help::all); });
     if (options.version) return print([](std::ostream& out) { out << "reprise-replay " << version_string << "\n"; });
     if (options.list) return print([](std::ostream& out) { write_list(out); });
     return replay(options, surroundings);

@@ -47,8 +47,8 @@ tools::OptionTable table_of(Options& o) {
       {"", "", purpose},
       {"TRACE",
        "",
-       "a file of recorded sessions, one JSON object a line (see reprise-replay\n"
-       "--help); the sessions of all files together are served, shuffled. default: the\n"
+       "a file of recorded sessions, one JSON object a line\n"
+       "(docs/formats.md); the sessions of all files together are served, shuffled. default: the\n"
        "bundled ones",
        {}},
       {"", "", "\n"},

@@ -31,19 +31,21 @@ using tools::InputError;
 constexpr std::string_view help =
     R"(usage: reprise-bench-predicted [--max-nodes N] [TRACE ...]
 
-Replays the first turn of each session, with its prompt as the predicted output. Each turn is replayed twice: with the
-prompt as the context, and with only the prompt's last token as the context. Default: the bundled code-edit.jsonl.
+Replays the first turn of each session, with its prompt as the predicted output.
+Each turn is replayed twice: with the prompt as the context, and with only the
+prompt's last token as the context. Default: the bundled code-edit.jsonl.
 
   ngram       NgramDrafter, which sees only the context
   prediction  NgramDrafter::predict()
 
-MAT: tokens per pass, with whole drafts sent. Speed: against plain decoding, if each drafted token adds 2% to a pass and
-CostControl cuts the drafts.
+MAT: tokens per pass, with whole drafts sent. Speed: against plain decoding, if
+each drafted token adds 2% to a pass and CostControl cuts the drafts.
 
   --max-nodes N  drafted tokens in a pass, at most; 0..32, default 32
   --help         this text
 
-Exit: 0 done; 1 a replay differs from the recording, or it failed; 2 an argument or a trace cannot be used.
+Exit: 0 done; 1 a replay differs from the recording, or it failed; 2 an argument
+or a trace cannot be used.
 )";
 
 struct Options {

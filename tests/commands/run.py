@@ -15,7 +15,7 @@ after ! must not occur. Of {a|b|c}, a command runs with each. <<TEXT>> is a file
 escapes: \\n, \\x1f. $SOURCE is the root of the source tree.
 
 A command with status 2 also has to write nothing except one line to standard error, and to change no file. The lines of
---help and --list have at most 100 columns, and no output has control characters.
+--help and --list have at most 80 columns, and no output has control characters.
 """
 import os
 import pathlib
@@ -54,8 +54,8 @@ def fault_of(program, arguments, status, wanted, folder):
         return "a file has changed"
     if re.search("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f]", out + error):
         return "a control character in the output"
-    if {"--help", "-h", "--list"} & set(arguments) and max(map(len, out.splitlines())) > 100:
-        return "a line of more than 100 columns"
+    if {"--help", "-h", "--list"} & set(arguments) and max(map(len, out.splitlines())) > 80:
+        return "a line of more than 80 columns"
     output = out + error
     place = 0
     for part in wanted.split(" ... "):

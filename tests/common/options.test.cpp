@@ -25,20 +25,19 @@ struct OptionTables : ::testing::Test {
     OptionTable made;
     made.help_column = 16;
     made.operand = [this](const auto&, const auto& value) { operands.push_back(value); };
-    made.rows = {
-        {"", "", "usage: x\n\n"},
-        {"FILE", "", "is read"},
-        {.name = "--verbose", .help = "says more", .read = flag(verbose), .short_name = "-v"},
-        {"--name", "TEXT", "is shown,\n  twice", text(name)},
-        {.name = "--many", .value = "TEXT", .help = "and more", .read = texts(many), .repeats = true},
-        {.name = "--files", .value = "FILE...", .read = texts(files), .repeats = true, .list = true},
-        {.name = "--count", .value = "N", .help = "of them", .read = whole(count, 1, 9, "a digit"), .indent = 4},
-        {"--share", "X", "", real(share, 0, 1, "from 0 to 1")},
-        {.name = "--mode",
-         .value = "MODE",
-         .help = "a long one",
-         .read = word<int>(mode, {{"one", 1}, {"two", 2}, {"three", 3}}),
-         .wanted = "one, two or three"}};
+    made.rows = {{"", "", "usage: x\n\n"},
+                 {"FILE", "", "is read"},
+                 {.name = "--verbose", .help = "says more", .read = flag(verbose), .short_name = "-v"},
+                 {"--name", "TEXT", "is shown,\n  twice", text(name)},
+                 {.name = "--many", .value = "TEXT", .help = "and more", .read = texts(many), .repeats = true},
+                 {.name = "--files", .value = "FILE...", .read = texts(files), .repeats = true, .list = true},
+                 {.name = "--count", .value = "N", .help = "of them", .read = whole(count, 1, 9, "a digit")},
+                 {"--share", "X", "", real(share, 0, 1, "from 0 to 1")},
+                 {.name = "--mode",
+                  .value = "MODE",
+                  .help = "a long one",
+                  .read = word<int>(mode, {{"one", 1}, {"two", 2}, {"three", 3}}),
+                  .wanted = "one, two or three"}};
     return made;
   }();
 
@@ -112,8 +111,52 @@ TEST_F(OptionTables, ShowTheRowsAsHelp) {
             "  --name TEXT   is shown,\n"
             "                  twice\n"
             "  --many TEXT   and more\n"
-            "    --count N   of them\n"
+            "  --count N     of them\n"
             "  --mode MODE   a long one\n");
+}
+TEST_F(OptionTables, WrapHelpAt80Columns) {
+  table.rows = {{"", "", "usage: x\n\n"},
+                {"--a-name-as-long-as-the-column", "", "starts on the next line"},
+                {"--kind", "KIND",
+                 "a sentence that is long enough for two lines of a terminal, whatever the source has,\nof lines:\n"
+                 "  one    the first kind, whose meaning continues under itself on the next line\n"
+                 "         of the terminal\n"
+                 "  three  the other"}};
+  EXPECT_EQ(table.help(),
+            "usage: x\n\n"
+            "  --a-name-as-long-as-the-column\n"
+            "                starts on the next line\n"
+            "  --kind KIND   a sentence that is long enough for two lines of a terminal,\n"
+            "                whatever the source has, of lines:\n"
+            "                  one    the first kind, whose meaning continues under itself on\n"
+            "                         the next line of the terminal\n"
+            "                  three  the other\n");
+}
+TEST_F(OptionTables, ShowTheCommonRowsFirstAndAllOfThemWhenAsked) {
+  Help help = Help::none;
+  bool version = false;
+  table.rows = {{"", "", "usage: x\n"}};
+  table.add(help_and_version(help, version));
+  table.common_rows = table.rows.size();
+  table.add({{"--name", "TEXT", "is shown", text(name)}});
+  const std::string common =
+      "usage: x\n"
+      "  --help [all]  this list; --help all: every option\n"
+      "  --version     print the version\n";
+  EXPECT_EQ(table.help(false), common);
+  EXPECT_EQ(table.help(true), common + "  --name TEXT   is shown\n");
+  const auto asked = [&](const std::vector<std::string>& arguments) {
+    help = Help::none;
+    read(arguments);
+    return help;
+  };
+  EXPECT_EQ(asked({"--name", "a"}), Help::none);
+  EXPECT_EQ(asked({"--help"}), Help::common);
+  EXPECT_EQ(asked({"-h", "--version"}), Help::common);
+  EXPECT_EQ(asked({"--help", "b", "all"}), Help::common) << "operands";
+  EXPECT_EQ(asked({"--help", "all"}), Help::all);
+  EXPECT_EQ(asked({"--help=all"}), Help::all);
+  EXPECT_EQ(refused({"--help=short"}), "--help short: the only value is all; --help alone is possible too");
 }
 TEST_F(OptionTables, CheckWhatGoesTogether) {
   const GivenOptions given = read({"--name=a", "--verbose"});

@@ -46,6 +46,19 @@ TEST(WithoutByteOrderMark, RemovesOneAtTheBeginning) {
   EXPECT_EQ(without_byte_order_mark("x\xEF\xBB\xBF"), "x\xEF\xBB\xBF");
   EXPECT_EQ(without_byte_order_mark("\xEF\xBB"), "\xEF\xBB");
 }
+TEST(Wrapped, FillsLinesAndKeepsParagraphs) {
+  const std::string ten = "123456789 ";
+  std::string line;
+  for (int i = 0; i < 9; ++i) line += ten;
+  const std::string full = "123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789";
+  EXPECT_EQ(wrapped(line.substr(0, 89)), full + "\n123456789") << "79 columns, and 9 more";
+  EXPECT_EQ(wrapped("123456789 123456789\nabc\n\nabc\n", 60),
+            "123456789 123456789\n" + std::string(60, ' ') + "abc\n\n" + std::string(60, ' ') + "abc\n");
+  EXPECT_EQ(wrapped(full + "x"), full + "x") << "80 columns";
+  EXPECT_EQ(wrapped(std::string(100, 'x')), std::string(100, 'x')) << "a word is not divided";
+  EXPECT_EQ(wrapped(""), "");
+  EXPECT_EQ(wrapped("\na"), "\na");
+}
 TEST(DurationText, ChoosesAUnitForPeople) {
   EXPECT_EQ(duration_text(0.2), "1 s");
   EXPECT_EQ(duration_text(99), "99 s");

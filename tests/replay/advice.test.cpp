@@ -106,17 +106,16 @@ TEST(Advice, SaysThatAGainIsTooLittleForItsMemory) {
   advice.tried = {tried};
   std::ostringstream summary;
   write_summary(summary, advice);
-  EXPECT_EQ(
-      summary.str(),
-      "Leave the settings as they are: no change gave +0.5% or more, beyond noise, and enough for the memory that it "
-      "adds.\n");
+  EXPECT_EQ(summary.str(),
+            "Leave the settings as they are: no change gave +0.5% or more, beyond noise, and\n"
+            "enough for the memory that it adds.\n");
   tried.added_bytes = 0;
   EXPECT_EQ(text_of(tried, advice).verdict, "leave it");  // it stays slower than plain decoding
   advice.tried = {tried};
   std::ostringstream slower;
   write_summary(slower, advice);
   EXPECT_EQ(slower.str(),
-            "Leave the settings as they are: none of them makes drafting faster than plain decoding here.\n");
+            "Leave the settings as they are: none of them makes drafting faster than plain\ndecoding here.\n");
   tried.change = {1.001, Interval{1.0005, 1.002}};
   EXPECT_EQ(text_of(tried, advice).verdict, "leave it");
 }
@@ -130,8 +129,8 @@ TEST(Advice, SaysThatAnEngineIsBetterOffWithoutADrafter) {
     std::ostringstream summary;
     write_summary(summary, advice);
     const bool without = summary.str().find(
-                             "The engine is better off without any drafter: having one costs +28.0% of "
-                             "each pass.\n") != std::string::npos;
+                             "The engine is better off\n"
+                             "without any drafter: having one costs +28.0% of each pass.\n") != std::string::npos;
     EXPECT_EQ(without, tolled) << summary.str();
     EXPECT_EQ(summary.str().find("Check the curve") != std::string::npos, !tolled) << summary.str();
   }
@@ -238,7 +237,7 @@ TEST_F(AdviceTool, FindsThatAHistoryPays) {
               AllOf(HasSubstr("Advice for 24 sessions, 1,416 tokens, under linear:0.02"),
                     HasSubstr("\nUse: history 1 MiB.\nTogether: "),
                     HasSubstr("The defaults (chains, no rankings, no history): "),
-                    HasSubstr("A change must gain 0.5%, and\n0.05% more for each MiB of memory that it adds.\n"),
+                    HasSubstr("A change must gain\n0.5%, and 0.05% more for each MiB of memory that it adds.\n"),
                     HasSubstr("HistoryStore::make({.max_bytes = 1048576})"), Not(HasSubstr("SuffixArray"))));
   EXPECT_EQ(advised({"--cost", "linear:0.02", "--threads", "3"}).out, ran.out);
 }
@@ -256,7 +255,7 @@ TEST_F(AdviceTool, SaysThatSessionsAreTooFew) {
   const Ran ran = advised({"--cost", "linear:0.02"});
   ASSERT_EQ(ran.status, 0) << ran.error;
   EXPECT_THAT(ran.out, AllOf(HasSubstr("Too few sessions for an advice: 5 with tokens, and at least 8 are needed"),
-                             HasSubstr("too few sessions\n"), Not(HasSubstr("use it"))));
+                             HasSubstr("  too few\n"), Not(HasSubstr("use it"))));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/json_writer.hpp"
+#include "replay/options.hpp"
 #include "replay/page.hpp"
 #include "replay/replay_tool.hpp"
 #include "reprise/core/outcome.hpp"
@@ -76,8 +77,8 @@ class Page : public ReplayToolTest {
 
 TEST_F(Page, HasTheResultsWithTheirSessionsAndPasses) {
   const std::string trace = write("t.jsonl", sessions(30, 3));
-  const WithPage ran = paged(
-      {"--format", "json", "--cost", "linear:0.02", "--control", "auto", "--control", "hindsight", "--ceiling", trace});
+  const WithPage ran = paged({"--format", "json", "--cost", "linear:0.02", "--control", "auto", "--control",
+                              "hindsight", "--ceiling", "--strategy", "ngram", trace});
   ASSERT_EQ(ran.status, 0) << ran.error;
   const tools::Json::Array rows = results_in(ran.out);
   const tools::Json::Array& shown = *ran.data.find("results")->array();
@@ -152,9 +153,48 @@ TEST_F(Page, DoesNotChangeTheResults) {
   const std::vector<std::vector<std::string>> settings = {
       {}, {"--memory", "past"}, {"--cost-known", "learned"}, {"--cost-known", "carried"}, {"--threads", "2"}};
   for (const std::vector<std::string>& setting : settings) {
-    const Arguments arguments = joined(setting, {"--format", "json", "--cost", "linear:0.1", trace, trace});
+    const Arguments arguments =
+        joined(setting, {"--format", "json", "--cost", "linear:0.1", "--strategy", "ngram", trace, trace});
     EXPECT_EQ(untimed(results_in(paged(arguments).out)), untimed(results_in(output(arguments))));
   }
+}
+
+TEST_F(Page, ComparesTheDefaultWithOtherSystems) {
+  const std::string trace = write("t.jsonl", sessions(4, 1));
+  const auto compared = [&](const Arguments& more) {
+    std::vector<std::string> names;
+    for (const tools::Json& row :
+         results_in(paged(joined({"--format", "json", "--cost", "linear:0", trace}, more)).out))
+      names.push_back(word(row, "strategy"));
+    return names;
+  };
+  std::vector<std::string> all = {std::string(default_strategy)};
+  all.insert(all.end(), std::begin(default_rivals), std::end(default_rivals));
+  EXPECT_GT(all.size(), 3U);
+  EXPECT_EQ(compared({}), all);
+  EXPECT_EQ(compared({"--strategy", "copy"}), std::vector<std::string>{"copy"});
+  EXPECT_EQ(compared({"--memory", "past", "--snapshot-out", path("m")}), std::vector<std::string>{"ngram"})
+      << "a snapshot is of one strategy";
+  EXPECT_EQ(results({"--cost", "linear:0", trace}).size(), 1U) << "without a page";
+}
+
+TEST_F(Page, HasTheWordsOfTheBundledTraces) {
+  fs::create_directories(folder_ / "bundled");
+  const std::string trace = write("bundled/t.jsonl", sessions(4, 1));
+  write("bundled/vocabulary.json", R"({"\u0120one": 1, "two": 2})");
+  const auto words = [&](const Arguments& more) {
+    const WithPage ran = paged(joined({"--cost", "linear:0.1", "--strategy", "ngram"}, more));
+    EXPECT_EQ(ran.status, 0) << ran.error;
+    return *ran.data.find("words");
+  };
+  EXPECT_EQ(word(words({}), "1"), " one");
+  EXPECT_EQ(word(words({trace}), "2"), "two");
+  EXPECT_EQ(word(words({"--vocabulary", write("v.json", R"(["a", "b"])")}), "1"), "b");
+  const std::string mine = write("mine.jsonl", sessions(4, 1));
+  EXPECT_TRUE(words({mine}).object()->keys.empty()) << "the tokens of another model may have the same ids";
+  EXPECT_TRUE(words({trace, mine}).object()->keys.empty());
+  fs::remove(folder_ / "bundled" / "vocabulary.json");
+  EXPECT_TRUE(words({}).object()->keys.empty());
 }
 
 TEST_F(Page, ShownSessionsHoldTheRecordedTokens) {

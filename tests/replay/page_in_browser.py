@@ -4,7 +4,7 @@
 
 usage: page_in_browser.py REPLAY_TOOL [--pictures FOLDER]
 
-It checks the layout at three widths, in light, dark and print; that nothing is requested and nothing is written to the
+It checks the layout at four widths, in light, dark and print; that both themes have colours of their own; that nothing is requested and nothing is written to the
 console; that the drawings have the numbers of --format json; the contrast of text; and the use by keyboard.
 REPRISE_CHROMIUM names the browser; otherwise chromium is searched in PATH. Without one, the script says so and skips.
 """
@@ -13,13 +13,14 @@ import base64
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
-WIDTHS = (360, 768, 1280)
+WIDTHS = (360, 400, 768, 1200)
 HOSTILE = ["</script><script>document.title='x'</script>", "<img src=x onerror=console.error(2)>", "\" onfocus=\"alert(3)",
            "a\u202eb", "x" * 300]
 
@@ -181,6 +182,22 @@ return {page: document.documentElement.scrollWidth, window: innerWidth, wide: wi
         height: document.documentElement.scrollHeight};
 """
 
+# The colours of the paper, of the text and of a copied word, and the place of the part of a session.
+COLOURS = """
+const of = (e) => getComputedStyle(e), mark = document.querySelector('#excerpt mark');
+return {paper: of(document.body).backgroundColor, ink: of(document.body).color,
+        mark: mark && of(mark).backgroundColor, top: document.getElementById('excerpt')?.getBoundingClientRect().top};
+"""
+
+# The same of a picture, with the texts that leave it, and the smallest text, where the picture is 400 pixels wide.
+PICTURE = """
+const of = (name) => getComputedStyle(document.querySelector(name)).fill, width = document.documentElement.viewBox.baseVal.width;
+const texts = [...document.querySelectorAll('text')], scale = 400 / width;
+return {paper: of('.paper'), ink: of('.text'), mark: of('.copied'),
+        out: texts.filter((e) => e.getBBox().x < 0 || e.getBBox().x + e.getBBox().width > width).map((e) => e.textContent),
+        least: Math.min(...texts.map((e) => scale * parseFloat(getComputedStyle(e).fontSize)))};
+"""
+
 # Texts of drawings that their drawing cuts off, and on a phone, tables that scroll sideways.
 CUT_OFF = """
 for (const part of document.querySelectorAll('details')) part.open = true;
@@ -221,6 +238,46 @@ for (const e of document.querySelectorAll('body *')) {
 }
 return least;
 """
+
+
+def contrast(one, other):
+    def light(colour):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def check_themes(browser, url, script, name):
+    """Both themes have colours of their own, in which text can be read and copied words are seen."""
+    colours = {}
+    for theme in ("light", "dark"):
+        browser.open(url, 400, theme)
+        colours[theme] = now = browser.run(script)
+        check(now["mark"] not in (None, now["paper"], "rgba(0, 0, 0, 0)"), f"{name}, {theme}: copied words are not seen: {now}")
+        for below in ("paper", "mark"):
+            check(contrast(now["ink"], now[below] or now["paper"]) >= 4.5, f"{name}, {theme}: text on {below}: {now}")
+    for part in ("paper", "ink", "mark"):
+        check(colours["light"][part] != colours["dark"][part], f"{name}: {part} is the same in both themes: {colours}")
+    check(contrast(colours["light"]["paper"], "rgb(255, 255, 255)") < 1.2, f"{name}: light is not light: {colours}")
+    check(contrast(colours["dark"]["paper"], "rgb(0, 0, 0)") < 1.5, f"{name}: dark is not dark: {colours}")
+    return colours
+
+
+def check_excerpt(browser, url):
+    """A part of a session is in the first view, as words, with some of them marked as copied."""
+    browser.open(url, 1200)
+    check(browser.run(COLOURS)["top"] < 600, "the part of a session is not in the first view")
+    text, marked, words = browser.run("""const e = document.getElementById('excerpt');
+        return [e.textContent, [...e.querySelectorAll('mark')].map((m) => m.textContent).join(''), Object.keys(hasText()).length];
+        function hasText() { return JSON.parse(document.getElementById('data').textContent).words; }""")
+    check(words > 500, f"the page knows {words} words")
+    check(len(text) > 150 and len(text.split()) > 15 and sum(c.isalpha() for c in text) > len(text) / 2,
+          f"the part of a session has no words: {text}")
+    check(0.1 < len(marked) / len(text) < 0.95, f"{len(marked)} of {len(text)} characters are marked")
+    caption = browser.run("return document.querySelector('#excerpt + figcaption').textContent")
+    check(re.search(r"accepted: \d+ of these \d+ tokens. Session \S+ \(\S+\), \d", caption), f"the caption is: {caption}")
 
 
 def check_layout(browser, url, pictures, name):
@@ -388,6 +445,9 @@ def check_whiskers(browser, url):
 
 def check_sessions(browser, url, traces):
     browser.open(url, 1280)
+    words = json.loads((pathlib.Path(traces[0]).parent / "vocabulary.json").read_text())
+    check(browser.run("return JSON.parse(document.getElementById('data').textContent).words['30']") == ".", "30 is no full stop")
+    check(words.get(".") == 30, "the vocabulary has another full stop")
     recorded = {}
     for trace in traces:
         for line in pathlib.Path(trace).read_text().splitlines():
@@ -398,13 +458,15 @@ def check_sessions(browser, url, traces):
         for (let i = 0; i < choice.options.length; ++i) {
           choice.value = i;
           choice.dispatchEvent(new Event('change'));
-          all.push([data.sessions[data.shown[i].session][0], data.shown[i].complete, [...document.querySelectorAll('.tokens .tok')].map((e) => Number(e.textContent))]);
+          all.push([data.sessions[data.shown[i].session][0], data.shown[i].complete, [...document.querySelectorAll('.tokens .tok')].map((e) => e.textContent.replaceAll('\\n', '⏎'))]);
         }
-        return all;""")
+        return [all, data.words];""")
+    shown, texts = shown
     check(0 < len(shown) <= 24, f"{len(shown)} sessions are shown")
     for name, complete, tokens in shown:
         whole = recorded[name]
-        check(tokens == (whole if complete else whole[:len(tokens)]), f"session {name} shows other tokens")
+        told = [texts[str(token)].replace("\n", "⏎") for token in (whole if complete else whole[:len(tokens)])]
+        check(tokens == told, f"session {name} shows other tokens")
 
 
 def check_sentences(browser, tool, folder):
@@ -455,6 +517,14 @@ def main():
         try:
             url = report.as_uri()
             check_layout(browser, url, arguments.pictures, "report")
+            check_themes(browser, url, COLOURS, "report")
+            check_excerpt(browser, url)
+            picture = (root / "docs/images/copied.svg").as_uri()
+            for theme, seen in check_themes(browser, picture, PICTURE, "copied.svg").items():
+                check(not seen["out"] and seen["least"] >= 12, f"copied.svg, {theme}: {seen}")
+                if arguments.pictures:
+                    browser.open(picture, 800, theme)
+                    browser.picture(arguments.pictures / f"copied-{theme}.png", whole=True)
             check_drawing(browser, url, results)
             check_keyboard(browser, url)
             check_names(browser, url)

@@ -493,7 +493,7 @@ TEST(MemoryBytes, AreThoseThatHelpAndDocsSay) {
   const double each = static_cast<double>(memory->memory_bytes()) / static_cast<double>(memory->capacity());
   EXPECT_GT(each, 17.9);
   EXPECT_LT(each, 18.2);
-  EXPECT_THAT(help_text(), HasSubstr("a token takes 18.2\n"));
+  EXPECT_THAT(help_text(true), HasSubstr("a token takes 18.2\n"));
   std::ostringstream page;
   page << std::ifstream(std::string(REPRISE_SOURCE_DIR) + "/docs/performance.md").rdbuf();
   EXPECT_THAT(page.str(), HasSubstr("18 bytes for each token of capacity"));

@@ -57,7 +57,7 @@ TEST_F(Tool, FitsATerminalOf80Columns) {
   EXPECT_THAT(ran.out, HasSubstr("\nspeedup under "));
   std::istringstream lines(ran.out);
   for (std::string line; std::getline(lines, line);)
-    EXPECT_TRUE(line.size() <= 100 || line.find(trace) != std::string::npos) << line;
+    EXPECT_TRUE(line.size() <= 80 || line.find(trace) != std::string::npos) << line;
 }
 
 TEST_F(Tool, CarriesWhatControlHasLearnedFromSessionToSessionWhenAskedTo) {

@@ -149,6 +149,64 @@
         : ["An engine with two functions, ", code("verify"), " and ", code("commit"), ", gets this."]));
   }
 
+  /** The tokens of a turn, by pass: the first one from the prefill, then [token, copied] of each pass. */
+  function passesOf(turn) {
+    const passes = [turn.output.slice(0, 1).map((token) => [token, false])];
+    let at = 1;
+    for (const pass of turn.passes) {
+      const copied = acceptedPath(pass).length;
+      passes.push(turn.output.slice(at, at + pass[0]).map((token, i) => [token, i < copied]));
+      at += pass[0];
+    }
+    return passes;
+  }
+
+  /**
+   * A few lines of a session with the copied tokens marked. The session is the shown one whose speedup is closest to
+   * that of all, and the part is the one whose share of copied tokens is closest to that of all.
+   */
+  function excerpt() {
+    const distance = (shown) => Math.abs(Math.log(sessions[shown.session].speedup / speedup));
+    const [shown] = data.shown.filter((one) => one.turns.some((turn) => turn.passes.length > 0))
+      .sort((a, b) => distance(a) - distance(b));
+    if (!shown) return [];
+    const usual = total("accepted") / total("tokens");
+    const enough = 400; // characters, where a line break counts as 40
+    const shownText = (token) => (hasWords ? word(token) : token + " ");
+    let best;
+    for (const turn of shown.turns) {
+      const passes = passesOf(turn);
+      for (let first = 0; first < passes.length; ++first) {
+        const part = [];
+        let size = 0;
+        for (let i = first; i < passes.length && size < enough; ++i) {
+          part.push(...passes[i]);
+          size += sum(passes[i], ([token]) => shownText(token).replace(/\n+/g, " ".repeat(40)).length);
+        }
+        const copied = part.filter(([, drafted]) => drafted).length;
+        // A whole line is easier to read than a part of one.
+        const begins = first === 0 || shownText(passes[first - 1].at(-1)[0]).endsWith("\n");
+        const missing = Math.max(0, 1 - size / enough) + Math.abs(copied / part.length - usual) + (begins ? 0 : 0.1);
+        if (!best || missing < best.missing) best = { part, copied, missing };
+      }
+    }
+    const text = make("p", { class: "excerpt", id: "excerpt" });
+    let run = "";
+    best.part.forEach(([token, copied], i) => {
+      run += shownText(token);
+      if (i + 1 < best.part.length && best.part[i + 1][1] === copied) return;
+      // Blanks before a copy are left unmarked, and empty lines are left out.
+      if (i + 1 === best.part.length) run = run.trimEnd();
+      const [, blanks, rest] = /^(\s*)([^]*)$/.exec(run.replace(/\n[\n ]*\n/g, "\n"));
+      text.append(text.textContent === "" ? "" : blanks, copied && rest !== "" ? make("mark", {}, rest) : rest);
+      run = "";
+    });
+    const { id, category, speedup: own } = sessions[shown.session];
+    return [make("figure", {}, text, make("figcaption", {}, make("mark", {}, "Copied"), " from earlier text and accepted: " +
+      best.copied + " of these " + best.part.length + " tokens. Session ", nameOf(id), " (", nameOf(category), "), " +
+      own.toFixed(3) + "×, the closest to the speedup of all among those below."))];
+  }
+
   function answer() {
     const times = [make("span", { "aria-hidden": "true" }, "×"), make("span", { class: "unseen" }, " times")];
     const loses = speedup < 1 ? [": ", make("em", {}, "drafting loses")] : [];
@@ -162,6 +220,7 @@
       make("p", { class: "interval" }, ...(interval
         ? ["95% interval over sessions: ", strong(intervalText(interval)), " (bootstrap)." + (sessions.length < 10 ? few : "")]
         : ["No interval: it needs at least two sessions."])),
+      ...excerpt(),
       paragraph("Strategy ", code(lines[0].name), ", cost ", code(curve), curve.startsWith("linear:") ? adds : "", "."),
       shape()];
   }
@@ -176,7 +235,8 @@
     const passes = total("passes"), tokens = total("tokens");
     fact("Tokens per pass (MAT)", strong((passes === 0 ? 0 : tokens / passes).toFixed(3)));
     const time = sum(main, (result) => result.tokens * (result.ns_per_token + result.control_ns_per_token));
-    fact("Drafting and control, not charged", strong(grouped(tokens === 0 ? 0 : time / tokens) + " ns"), " per token");
+    fact("Drafting and control, not charged", strong(grouped(tokens === 0 ? 0 : time / tokens) + " ns"),
+      (settings.clock === "wall" ? " of wall time" : " of CPU time") + " per token");
     return list;
   }
 
