@@ -51,14 +51,17 @@ class InputError(Exception):
 # ---- Requests --------------------------------------------------------------------------------------------------------
 
 
-def conversations(prompts: Path, skip: int, every: int) -> list[dict[str, Any]]:
+def conversations(prompts: Path, skip: int, every: int, categories: list[str] | None = None) -> list[dict[str, Any]]:
     """Every `every`-th session of each category, after the first `skip`, and variants of some.
 
     A variant is what a second client sends: the same conversation with its last question changed after the others were
     answered (edited), or the same first message with a later question at its end (alike).
     """
     chosen: list[dict[str, Any]] = []
-    for file in sorted(prompts.glob("*.jsonl")):
+    files = [prompts / f"{name}.jsonl" for name in categories] if categories else sorted(prompts.glob("*.jsonl"))
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"{file} is missing: give names of files in {prompts} with --categories, without .jsonl")
         sessions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         for session in sessions[skip::every]:
             chosen.append(session)
@@ -154,7 +157,7 @@ class Server:
 
 
 def record(options: argparse.Namespace) -> None:
-    sessions = conversations(options.prompts, options.skip, options.every)
+    sessions = conversations(options.prompts, options.skip, options.every, options.categories)
     cut = written = 0
     with Server(options, [], 1, options.out.with_suffix(".log")) as server, options.out.open("w") as out:
         for number, session in enumerate(sessions, 1):
@@ -300,6 +303,8 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("two types have the same name: give names as in --types plain 'other=--spec-type ngram-mod'")
     if options.history is not None:
         kinds.append(("reprise, next day", ["--spec-type", "reprise", "--spec-reprise-history", "HISTORY"]))
+    if options.compare not in [None, *(name for name, _ in kinds)]:
+        raise InputError(f"--compare {options.compare}: no such type is measured: give one of --types")
     setup = {"model": options.model.name, "requests": options.requests.name, "threads": options.threads, "load": options.load}
     result: dict[str, Any] = {**setup, "runs": []}
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)]
@@ -319,7 +324,7 @@ def run(options: argparse.Namespace) -> None:
         for process in busy:
             process.kill()
     progress("")
-    report(result)
+    report(result, options.compare)
 
 
 # ---- Report ----------------------------------------------------------------------------------------------------------
@@ -327,6 +332,11 @@ def run(options: argparse.Namespace) -> None:
 
 def tokens_of(one: dict[str, Any]) -> int:
     return sum(len(answer["tokens"]) for answer in one["answers"])
+
+
+def category_of(answer: dict[str, Any]) -> str:
+    """The category of a request: the part of its id before the slash."""
+    return str(answer["id"]).partition("/")[0]
 
 
 def passes_of(one: dict[str, Any]) -> int:
@@ -340,22 +350,53 @@ def speed(one: dict[str, Any]) -> float:
     return 1000 * tokens_of(one) / sum(answer["ms"] for answer in one["answers"])
 
 
-def interval(ratios: list[float]) -> str:
-    """The geometric mean of ratios, and its interval of 95% if there are at least three."""
+def bounds(ratios: list[float]) -> list[str]:
+    """The geometric mean of ratios, and the bounds of its interval of 95%, which are empty for less than three ratios."""
     logs = [math.log(ratio) for ratio in ratios]
     mean = statistics.fmean(logs)
     if len(logs) < 3:
-        return f"{math.exp(mean):.3f}"
+        return [f"{math.exp(mean):.3f}", "", ""]
     half = STUDENT[min(len(logs) - 1, len(STUDENT)) - 1] * statistics.stdev(logs) / math.sqrt(len(logs))
-    return f"{math.exp(mean):.3f} ({math.exp(mean - half):.3f} to {math.exp(mean + half):.3f})"
+    return [f"{math.exp(at):.3f}" for at in (mean, mean - half, mean + half)]
+
+
+def interval(ratios: list[float]) -> str:
+    mean, low, high = bounds(ratios)
+    return f"{mean} ({low} to {high})" if low else mean
 
 
 def is_own(one: dict[str, Any]) -> bool:
     """A type of the server itself."""
-    return "--spec-type" in one["flags"] and "reprise" not in one["flags"]
+    return "--spec-type" in one["flags"] and not any("reprise" in flag.split(",") for flag in one["flags"])
 
 
-def report(result: dict[str, Any]) -> None:
+def compare(runs: list[dict[str, Any]], name: str) -> None:
+    """Prints the speed of one type over that of each other one, with one slot, for each category."""
+    runs = [one for one in runs if one["slots"] == 1]
+    by_type: dict[str, dict[int, dict[str, Any]]] = {}
+    for one in runs:
+        by_type.setdefault(one["type"], {})[one["round"]] = one
+    if name not in by_type:
+        raise InputError(f"--compare {name}: no run with one slot has this type: give one of {', '.join(by_type)}")
+    others = [other for other in by_type if other != name]
+
+    def part(one: dict[str, Any], category: str) -> dict[str, Any]:
+        return {**one, "answers": [answer for answer in one["answers"] if category in ("all", category_of(answer))]}
+
+    print(f"\n{name} over the other types, one slot, by category")
+    print("| text | tokens | " + " | ".join(f"over {other} | from | to" for other in others) + " |")
+    print("|---" * (2 + 3 * len(others)) + "|")
+    categories = sorted({category_of(answer) for answer in runs[0]["answers"]})
+    for category in [*categories, "all"]:
+        own = {r: speed(part(one, category)) for r, one in by_type[name].items()}
+        cells = [category, str(tokens_of(part(runs[0], category)))]
+        for other in others:
+            ratios = [own[r] / speed(part(one, category)) for r, one in by_type[other].items() if r in own]
+            cells += bounds(ratios)
+        print("| " + " | ".join(cells) + " |")
+
+
+def report(result: dict[str, Any], compared: str | None = None) -> None:
     runs = result["runs"]
     for slots in sorted({one["slots"] for one in runs}):
         by_type: dict[str, list[dict[str, Any]]] = {}
@@ -393,6 +434,8 @@ def report(result: dict[str, Any]) -> None:
                 str(len(changed)),
             ]
             print("| " + " | ".join(cells) + " |")
+    if compared is not None:
+        compare(runs, compared)
     print("\nRatios: geometric mean over rounds, with its interval of 95%.")
 
 
@@ -495,6 +538,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     recording = commands.add_parser("record", parents=[common], help="write the requests")
     recording.add_argument("--out", type=Path, required=True, help="the file to write")
     recording.add_argument("--prompts", type=Path, default=ROOT / "bench/prompts", help="folder of prompts (bench/prompts)")
+    recording.add_argument("--categories", nargs="+", metavar="NAME", help="files of prompts, without .jsonl (default: all)")
     recording.add_argument("--every", type=int, default=10, help="take each n-th session of a category (default: 10)")
     recording.add_argument("--skip", type=int, default=0, help="sessions of a category to leave out first (default: 0)")
     recording.add_argument("--tokens", type=int, default=200, help="tokens of an answer at most (default: 200)")
@@ -506,6 +550,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     running.add_argument("--slots", type=int, nargs="+", default=[1, 4], help="slots of the server (default: 1 4)")
     running.add_argument("--runs", type=int, default=5, help="runs of each type (default: 5)")
     running.add_argument("--history", type=Path, help="also measure reprise with a copy of this --spec-reprise-history")
+    running.add_argument("--compare", metavar="NAME", help="print the speed of this type over the others, by category")
     running.add_argument("--load", type=int, default=0, help="busy programs that run at the same time (default: 0)")
 
     tying = commands.add_parser("ties", parents=[common], help="show whether other texts begin at near ties; ends with 4 if one does not")
@@ -514,6 +559,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     tying.add_argument("--epsilon", type=float, default=0.05, help="log-probabilities this close are a near tie (default: 0.05)")
 
     reporting = commands.add_parser("report", help="print the table of a file of results")
+    reporting.add_argument("--compare", metavar="NAME", help="as in run")
     reporting.add_argument("files", type=Path, nargs="+", metavar="RUNS.json")
     return parser.parse_args(arguments)
 
@@ -529,7 +575,7 @@ def main() -> int:
             return ties(options)
         else:
             for file in options.files:
-                report(read_runs(file))
+                report(read_runs(file), options.compare)
     except (InputError, OSError) as error:
         print(f"server_http.py: {error}", file=sys.stderr)
         return 1

@@ -77,6 +77,12 @@ INSERTIONS = [
         True,
     ),
     Insertion(
+        "common/speculative.cpp",
+        "    if (impls.empty()) {\n",
+        "    common_speculative_impl_reprise::adopt(impls);\n\n",
+        True,
+    ),
+    Insertion(
         "common/arg.cpp",
         '    add_opt(common_arg(\n        {"-lcs", "--lookup-cache-static"}, "FNAME",\n',
         '    add_opt(common_arg(\n        {"--spec-reprise-history"}, "FILE",\n'

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -27,8 +28,14 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
       : common_speculative_impl(COMMON_SPECULATIVE_TYPE_REPRISE, sequences, longest),
         vocab(llama_model_get_vocab(llama_get_model(params.draft.ctx_tgt))),
         path(params.reprise_memory),
+        target(params.draft.ctx_tgt),
+        draft_model(params.draft.ctx_dft),
         slots(n_seq),
         most(std::min(longest, static_cast<int32_t>(llama_n_batch(params.draft.ctx_tgt) / n_seq) - 1)) {
+    for (const common_speculative_type type : params.types)
+      if (drafts_with_model(type) && draft_model == nullptr)
+        throw std::runtime_error("reprise: --spec-type " + common_speculative_type_to_str(type) +
+                                 " needs a draft model: give its GGUF file with -md, or leave this type out");
     reprise_memory_options kept{};
     kept.size = sizeof(kept);
     kept.key = memory_key();
@@ -50,12 +57,27 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     reprise_memory_destroy(memory);
   }
 
+  // Lets reprise decide when the draft model runs, and for how many tokens, if there is one. `all`: in order of
+  // preference.
+  static void adopt(std::vector<std::unique_ptr<common_speculative_impl>>& all) {
+    const auto is_ours = [](const auto& one) { return one->type == COMMON_SPECULATIVE_TYPE_REPRISE; };
+    const auto ours = std::find_if(all.begin(), all.end(), is_ours);
+    if (ours == all.end() || ours + 1 == all.end()) return;  // draft models come after it
+    auto& mine = static_cast<common_speculative_impl_reprise&>(**ours);
+    mine.head = std::move(ours[1]);
+    all.erase(ours + 1);
+    mine.late = mine.head->type == COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE &&
+                common_context_can_seq_rm(mine.draft_model) == COMMON_CONTEXT_SEQ_RM_TYPE_PART;
+  }
+
   // The server says when a request begins, but not when one ends.
-  void begin(llama_seq_id seq_id, const llama_tokens&) override {
+  void begin(llama_seq_id seq_id, const llama_tokens& prompt) override {
     const uint32_t begun = static_cast<uint32_t>(seq_id);
     slots[begun].running = false;
     for (uint32_t i = 0; i < n_seq; ++i)
       if (!slots[i].running) keep(i);
+    if (head) head->begin(seq_id, prompt);
+    if (late) catch_up(begun, prompt);
   }
   void draft(common_speculative_draft_params_vec& dparams) override {
     planned = true;
@@ -71,12 +93,12 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
       const int32_t room = std::min(one.n_max < 0 ? usual : one.n_max, most);
       asked.push_back({i, mine.ids.data(), mine.ids.size(), static_cast<size_t>(std::max(room, 0)), 0, nullptr, 0, 0});
     }
-    const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
-    if (reprise_batch_draft(batch, asked.data(), asked.size(), now.count()) != REPRISE_OK)
-      SPC_WRN("reprise: %s\n", reprise_batch_error(batch)->message);
+    const auto drafted =
+        head ? draft_with_model(dparams) : reprise_batch_draft(batch, asked.data(), asked.size(), now());
+    if (drafted != REPRISE_OK) SPC_WRN("reprise: %s\n", reprise_batch_error(batch)->message);
     for (const reprise_slot& one : asked) {
-      slots[one.slot].draft.assign(one.draft, one.draft + one.drafted);
-      *dparams[one.slot].result = slots[one.slot].draft;
+      dparams[one.slot].result->assign(one.draft, one.draft + one.drafted);
+      slots[one.slot].draft = *dparams[one.slot].result;
     }
   }
   bool process(const common_batch& rows) override {
@@ -84,7 +106,7 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     if (!planned)  // no slot decodes
       for (slot& one : slots) one.running = false;
     planned = false;
-    return true;
+    return head == nullptr || late || head->process(rows);
   }
   // The next ids show what was accepted. After the last pass of a request there are none, so its text is completed
   // here.
@@ -93,6 +115,13 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     const size_t accepted = is_other ? 0 : std::min<size_t>(n_accepted, mine.draft.size());
     mine.ids.insert(mine.ids.end(), mine.draft.data(), mine.draft.data() + accepted);
     mine.draft.clear();
+    if (head) head->accept(seq_id, n_accepted, is_other);
+  }
+  bool get_state(llama_seq_id seq_id, std::vector<uint8_t>& data) const override {
+    return head != nullptr && head->get_state(seq_id, data);
+  }
+  void set_state(llama_seq_id seq_id, const std::vector<uint8_t>& data) override {
+    if (head) head->set_state(seq_id, data);
   }
   // The number of a salt differs between processes and cannot be guessed.
   uint64_t salt_number(const std::string& salt) const {
@@ -148,6 +177,58 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
     }
     reprise_batch_forget(batch, ended);
     mine.kept = true;
+  }
+
+  // ---- A draft model ----
+
+  static bool drafts_with_model(common_speculative_type type) {
+    return type == COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE || type == COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3 ||
+           type == COMMON_SPECULATIVE_TYPE_DRAFT_MTP || type == COMMON_SPECULATIVE_TYPE_DRAFT_DFLASH ||
+           type == COMMON_SPECULATIVE_TYPE_DRAFT_DSPARK;
+  }
+  static int64_t now() {
+    const std::chrono::nanoseconds time = std::chrono::steady_clock::now().time_since_epoch();
+    return time.count();
+  }
+  // Lets the draft model read the ids that it does not have. So it reads the tokens of several passes at once, and only
+  // before it drafts. Returns false if the slot has images: then its ids are not its positions.
+  bool catch_up(uint32_t i, const llama_tokens& ids) {
+    const auto seq_id = static_cast<llama_seq_id>(i);
+    const auto end_of = [&](llama_context* context) {
+      return static_cast<size_t>(llama_memory_seq_pos_max(llama_get_memory(context), seq_id) + 1);
+    };
+    if (end_of(target) != ids.size()) return false;
+    common_batch rows(draft_model);
+    for (size_t at = end_of(draft_model); at < ids.size();) {
+      rows.clear();
+      const size_t end = std::min<size_t>(ids.size(), at + llama_n_batch(draft_model));
+      for (; at < end; ++at) rows.add(ids[at], static_cast<llama_pos>(at), seq_id, false);
+      if (llama_process(draft_model, LLAMA_PROCESS_TYPE_DECODE, rows.get()) != 0) return false;
+    }
+    return true;
+  }
+  // Drafts with both. The draft model sees only the slots for which it is to draft.
+  reprise_status draft_with_model(const common_speculative_draft_params_vec& dparams) {
+    const reprise_status status = reprise_batch_propose_lookup(batch, asked.data(), asked.size(), now());
+    if (status != REPRISE_OK) return status;
+    const int64_t begun = now();
+    common_speculative_draft_params_vec own = dparams;
+    bool runs = false;
+    for (common_speculative_draft_params& one : own) one.drafting = false;
+    for (const reprise_slot& one : asked) {
+      common_speculative_draft_params& its = own[one.slot];
+      its.drafting = one.drafted > 0 && (!late || catch_up(static_cast<uint32_t>(one.slot), *its.prompt));
+      its.n_max = static_cast<int32_t>(one.drafted);
+      runs = runs || its.drafting;
+    }
+    if (runs) head->draft(own);
+    for (const reprise_slot& one : asked) {
+      if (!own[one.slot].drafting) continue;
+      llama_tokens& drafted = *own[one.slot].result;
+      reprise_batch_add_head(batch, one.slot, drafted.data(), drafted.size());
+      drafted.clear();
+    }
+    return reprise_batch_draft_proposed(batch, asked.data(), asked.size(), runs ? now() - begun : 0);
   }
 
   // ---- The file of the memory ----
@@ -234,6 +315,10 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
   const llama_vocab* vocab;
   char model[64] = "";  // the name under which costs are saved
   std::string path;
+  llama_context* target;
+  llama_context* draft_model;                     // null: none
+  std::unique_ptr<common_speculative_impl> head;  // drafts with it
+  bool late = false;  // it reads tokens only when it drafts; other types need what the target computes in each pass
   const std::array<uint64_t, 2> salt_key = {secret(), secret()};  // no other process has these numbers of salts
   std::vector<slot> slots;
   int32_t most;          // drafted tokens of a slot, so that the rows of all slots fit into a batch

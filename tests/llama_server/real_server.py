@@ -6,7 +6,8 @@
 
 Context shift, seeded sampling, all processors of logits, a request after a cancelled one, a prompt that goes on or is
 edited, several slots, a restart with a history, and what a request may say: a bound on its drafts, and a salt. The
-timings of requests are those of /metrics. Abilities that a model lacks are left out, and named. One of five sampled
+timings of requests are those of /metrics. All this also with a draft model beside reprise: the model itself, which is
+right and slow. Abilities that a model lacks are left out, and named. One of five sampled
 texts may differ: llama.cpp's logits of a row are rounded otherwise beside other rows, and its own drafters show the
 same.
 """
@@ -27,6 +28,7 @@ import urllib.request
 from pathlib import Path
 
 SAMPLING = "sampling with seed"
+TYPES = {"reprise": ["--spec-type", "reprise"], "reprise and a draft model": ["--spec-type", "draft-simple,reprise", "-md"]}
 STORY = {"prompt": "The harbour master opened the letter and read", "n_predict": 60}
 LIST = "Copy: red green blue red green blue one two three red green blue one two three red green"
 NAMES = {
@@ -197,9 +199,9 @@ def what_requests_say(program: Path, model: Path) -> str:
     return f"accepted {first}, with another salt {other}, again {again}; {bounded}"
 
 
-def several_slots(program: Path, model: Path, cache: str) -> int:
+def several_slots(program: Path, model: Path, flags: list[str]) -> int:
     """Many requests over four slots, some cancelled: the server stays up, and drafts."""
-    with Server(program, model, ["-np", "4", "-c", "4096", cache, "--spec-type", "reprise"]) as server:
+    with Server(program, model, ["-np", "4", "-c", "4096", *flags]) as server:
 
         def client(number: int) -> None:
             for turn in range(6):
@@ -213,6 +215,20 @@ def several_slots(program: Path, model: Path, cache: str) -> int:
         if server.text({"prompt": LIST}) is None or server.process.poll() is not None:
             raise AssertionError("the server ended: " + server.messages()[-800:])
         return server.accepted
+
+
+def with_draft_model(program: Path, model: Path) -> str:
+    """A draft model drafts text that no lookup can find. Without one, the server says what is missing, and starts."""
+    accepted = []
+    for flags in (TYPES["reprise"], [*TYPES["reprise and a draft model"], str(model)]):
+        with Server(program, model, ["-np", "1", "-c", "1024", *flags]) as server:
+            server.post({**STORY, "n_predict": 8})
+            accepted.append(server.accepted)
+    wanted(accepted[0] < accepted[1], "accepted of the first tokens without and with a draft model", *accepted)
+    with Server(program, model, ["-np", "1", "-c", "1024", *TYPES["reprise and a draft model"][:2]]) as server:
+        wanted("--spec-type draft-simple needs a draft model: give its GGUF file with -md" in server.messages(), server.messages()[-800:])
+        wanted(server.text({**STORY, "n_predict": 8}) is not None)
+    return f"accepted of 8 tokens: {accepted[1]}, and {accepted[0]} with reprise alone"
 
 
 def restart(program: Path, model: Path, plain: str | None) -> None:
@@ -248,22 +264,27 @@ def main() -> int:
     failed = 0
     for model in options.models:
         plain, _ = all_texts(options.server, model, [])
-        ours, accepted = all_texts(options.server, model, ["--spec-type", "reprise"])
-        sampled = 0  # other texts
-        for name, text in plain.items():
-            same = text == ours.get(name)
-            sampled += SAMPLING in name and not same
-            failed += not same and (SAMPLING not in name or sampled > 1)
-            print(f"{model.name}: {name}: {'left out: refused' if text is None else 'same text' if same else 'ANOTHER TEXT'}")
-            if not same:
-                print(f"  plain:   {text!r}\n  reprise: {ours.get(name)!r}")
-        separate, unified = (several_slots(options.server, model, cache) for cache in ("--no-kv-unified", "--kv-unified"))
-        print(f"{model.name}: drafted tokens accepted: {accepted} with one slot, {separate} with four, {unified} with one cache for four")
+        for kind, flags in TYPES.items():
+            flags = [*flags, str(model)] if flags[-1] == "-md" else flags
+            ours, accepted = all_texts(options.server, model, flags)
+            sampled = 0  # other texts
+            for name, text in plain.items():
+                same = text == ours.get(name)
+                sampled += SAMPLING in name and not same
+                failed += not same and (SAMPLING not in name or sampled > 1)
+                said = "left out: refused" if text is None else "same text" if same else "ANOTHER TEXT"
+                print(f"{model.name}: {kind}: {name}: {said}")
+                if not same:
+                    print(f"  plain: {text!r}\n  {kind}: {ours.get(name)!r}")
+            caches = ("--no-kv-unified", "--kv-unified")
+            separate, unified = (several_slots(options.server, model, [cache, *flags]) for cache in caches)
+            print(f"{model.name}: {kind}: drafted tokens accepted: {accepted} with one slot, {separate} with four, {unified} with one cache for four")
+            failed += accepted + separate + unified == 0
         if "context shift" not in plain:
             print(f"{model.name}: context shift: left out, the server does not start with it")
-        failed += accepted + separate + unified == 0
         wanted(BUDGET_SPENT in (plain["reasoning budget"] or ""), plain["reasoning budget"])
         print(f"{model.name}: requests with salts and bounds: {what_requests_say(options.server, model)}")
+        print(f"{model.name}: with a draft model: {with_draft_model(options.server, model)}")
         restart(options.server, model, plain["greedy"])
         print(f"{model.name}: restart with a history: same text, more accepted")
     print(f"{failed} failed")

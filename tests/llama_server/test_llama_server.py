@@ -148,6 +148,34 @@ class Runs(unittest.TestCase):
         self.assertEqual([one["type"] for one in kept["runs"] if one["slots"] == 1][:6],
                          ["plain", "mod", "slow", "slow", "mod", "plain"])
 
+    def test_a_type_is_compared_with_each_other_one_by_category(self):
+        server = ["--server", FAKE, "--model", "none.gguf"]
+        requests, runs = self.folder / "requests.jsonl", self.folder / "runs.json"
+        self.run_tool("record", *server, "--out", requests, "--every", 40, "--tokens", 20, "--categories", "summary", "chat")
+        types = ["plain", "draft=--spec-type draft-simple", "both=--spec-type draft-simple,reprise"]
+        table = self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", *types, "--slots", 1,
+                              "--runs", 3, "--compare", "both")
+        rows = self.rows(table)
+        self.assertEqual([row[0] for row in rows[2:5]], ["plain", "draft, the best own", "both"])
+        tokens = [sum(r["tokens"] for r in turns) for turns in server_http.read_requests(requests)]
+        by_category = [tokens[0] + tokens[1], tokens[2], sum(tokens)]
+        self.assertEqual([(row[0], int(row[1])) for row in rows[7:]], list(zip(("chat", "summary", "all"), by_category)))
+        for row in rows[7:]:
+            self.assertEqual(row[2:], ["2.000"] * 3 + ["1.000"] * 3)
+        self.assertIn("both over the other types", self.run_again(runs, "both"))
+        with self.assertRaisesRegex(server_http.InputError, "--compare new: no run with one slot has this type: give one of plain"):
+            self.run_again(runs, "new")
+        with self.assertRaisesRegex(server_http.InputError, "--compare new: no such type is measured"):
+            self.run_tool("run", *server, "--requests", requests, "--json", runs, "--types", "plain", "--compare", "new")
+        with self.assertRaisesRegex(server_http.InputError, "poems.jsonl is missing: give names of files"):
+            self.run_tool("record", *server, "--out", requests, "--categories", "poems")
+
+    def run_again(self, runs, name):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            server_http.report(server_http.read_runs(runs), name)
+        return out.getvalue()
+
     def test_other_texts_are_shown_with_their_distance_from_plain_decoding(self):
         server = ["--server", FAKE, "--model", "none.gguf"]
         requests, runs = self.folder / "requests.jsonl", self.folder / "runs.json"
