@@ -173,16 +173,30 @@ def generate(options: argparse.Namespace) -> None:
             return
 
 
-def stored(folder: Path) -> Rows:
-    """Returns the rows that generate() has written."""
+def known_turns(folder: Path) -> Rows:
+    """Returns the bundled recordings as rows: they have no probabilities, so the next token has all of it."""
     rows: Rows = []
+    for ids, prompt in texts.recorded(folder):
+        count = len(ids) - 1
+        top = np.repeat(np.array(ids[1:], np.int32)[:, None], KINDS, axis=1)
+        share = np.zeros((count, KINDS), np.float16)
+        share[:, 0] = 1
+        rows.append({"ids": np.array(ids, np.int32), "prompt": np.array(prompt, np.int32), "top": top, "share": share})
+    return rows
+
+
+def stored(folder: Path) -> tuple[Rows, Rows]:
+    """Returns the rows that generate() has written: those to train on, and those to validate."""
+    rows: tuple[Rows, Rows] = ([], [])
     for file in sorted(folder.glob("text-*.npz")):
         if file.name.endswith(".tmp.npz"):
             continue
         with np.load(file) as arrays:
             count = len({name.split("-")[0] for name in arrays.files})
-            rows += [{key: arrays[f"{at}-{key}"] for key in ("ids", "prompt", "top", "share")} for at in range(count)]
-    if not rows:
+            found = [{key: arrays[f"{at}-{key}"] for key in ("ids", "prompt", "top", "share")} for at in range(count)]
+        for ours, part in zip(rows, texts.split(found, 24)):
+            ours.extend(part)
+    if not rows[0]:
         raise texts.InputError(f"{folder}: no text; run `distil.py generate --out {folder}` first")
     return rows
 
@@ -264,8 +278,8 @@ def agreement(draft: Any, rows: Rows) -> float:
 def train(options: argparse.Namespace) -> None:
     """Trains a draft model until the time is over, and keeps the state with the best agreement."""
     torch.manual_seed(options.seed)
-    target, rows, random = Target(options.model), stored(options.out), Random(options.seed)
-    rows, check = texts.split(rows, 24)
+    target, random = Target(options.model), Random(options.seed)
+    rows, check = stored(options.out)
     draft = narrow(target, rows, options.width, options.layers)
     loss = Loss(draft, 2048)
     embedding = draft.get_input_embeddings().weight
@@ -282,7 +296,8 @@ def train(options: argparse.Namespace) -> None:
     while True:
         done = (time.monotonic() - begin) / (options.minutes * 60)
         if not order:
-            rows, check = texts.split(stored(options.out), 24)  # generate() may still be writing
+            rows, check = stored(options.out)  # generate() may still be writing
+            rows += known_turns(options.traces)
             lengths = sorted(rows, key=lambda row: len(row["top"]) + random.random() * 40)
             order = [lengths[at : at + options.batch] for at in range(0, len(lengths), options.batch)]
             random.shuffle(order)
@@ -317,7 +332,7 @@ def trained(folder: Path, target: Target) -> Any:
     if not file.exists():
         raise texts.InputError(f"{file}: no draft model; run `distil.py train --out {folder}` first")
     kept = torch.load(file)
-    draft = narrow(target, stored(folder)[:1], kept["width"], kept["layers"])
+    draft = narrow(target, stored(folder)[0][:1], kept["width"], kept["layers"])
     draft.load_state_dict(kept["state"])
     return draft.eval()
 
@@ -398,7 +413,7 @@ def to_gguf(draft: Any, target: Path, file: Path) -> None:
         values, kind = tensor.float().numpy(), gguf.GGMLQuantizationType.Q8_0
         if values.ndim == 1:
             kind = gguf.GGMLQuantizationType.F32
-        writer.add_tensor(names.get_name(name, (".weight",)) + ".weight", gguf.quants.quantize(values, kind), raw_dtype=kind)
+        writer.add_tensor(names.get_name(name, (".weight",)), gguf.quants.quantize(values, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -418,6 +433,7 @@ def main() -> int:
     two.add_argument("--minutes", type=float, default=30)
     two.add_argument("--batch", type=int, default=8)
     two.add_argument("--rate", type=float, default=2e-3)
+    two.add_argument("--traces", type=Path, default=texts.ROOT / "bench/traces", help="recordings of the target")
     two.add_argument("--width", type=int, default=256)
     two.add_argument("--layers", type=int, default=2)
     two.add_argument("--every", type=int, default=100, help="steps between two measurements")

@@ -48,6 +48,19 @@ def bundled(folder: Path, held_out: bool) -> list[tuple[str, str]]:
     return found
 
 
+def recorded(folder: Path, context: int = 160) -> list[tuple[list[int], int]]:
+    """Returns the recorded turns of the sessions to train on: ids with at most `context` of the prompt, and how many."""
+    found = []
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text().splitlines()[::2]:
+            before: list[int] = []
+            for turn in json.loads(line)["turns"]:
+                before += turn["prompt"]
+                found.append((before[-context:] + turn["output"], min(context, len(before))))
+                before += turn["output"]
+    return found
+
+
 def paragraphs(texts: Sequence[str], least: int = 200, most: int = 600) -> list[str]:
     """Returns the paragraphs of at least `least` and at most `most` characters, one line each, without repetitions."""
     parts = (" ".join(part.split()) for text in texts for part in re.split(r"\n\s*\n", text))

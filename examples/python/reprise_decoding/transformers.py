@@ -20,7 +20,7 @@ from ._drafter import Drafter
 from ._errors import OrderError
 from ._handle import Lock
 from ._memory import Memory
-from ._options import LONGEST, clock_for
+from ._options import LONGEST, HeadCost, clock_for
 from ._request import OTHER, Request, counts, current
 from ._session import Pass, Session
 from ._statistics import Statistics, summed
@@ -44,7 +44,10 @@ _STATEFUL = {
 }
 
 
-def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = False, **options: Unpack[Options]) -> Drafts:
+def enable(
+    model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = False, head_cost: HeadCost | float | None = None,
+    **options: Unpack[Options],
+) -> Drafts:  # fmt: skip
     """Makes generate() of this model use drafts until disable(model), or until the end of `with enable(model):`.
 
     The arguments of generate() stay as they are: streamers, stop strings, threads, pipelines and chat templates work.
@@ -57,7 +60,7 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
     `most`: upper bound on drafted tokens of a pass. `max_leaves`: upper bound on the branches of a draft; 1: chains.
     Branches need full attention in all layers. `custom`: True: draft also for requests with a prefix_allowed_tokens_fn,
     or with logits processors or stopping criteria from outside transformers. They see drafted tokens, so they must be
-    functions of their arguments, for any ids. `options`: those of Drafter, but the default of `clock` is processor time
+    functions of their arguments, for any ids. `head_cost`: of an assistant model, if `cost` is told. `options`: those of Drafter, but the default of `clock` is processor time
     if all parameters are on the processor. So move the model to its device first.
     Raises ValueError if the model cannot use drafts, OrderError if it uses them already.
     """
@@ -79,7 +82,7 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
         _check_attention(model.config)
     options.setdefault("memory", Memory(text=False))  # the engine shares no text between requests, either
     options.setdefault("clock", clock_for(all(each.device.type == "cpu" for each in model.parameters())))
-    drafts = Drafts(model, most, max_leaves, custom, options)
+    drafts = Drafts(model, most, max_leaves, custom, head_cost, options)
     # generate() takes its loops from the class of the model, so the model gets a class of its own with the same name.
     members = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
     model.__class__ = type(kind)(kind.__name__, (_Drafting, kind), {**members, "_drafts": drafts})
@@ -120,15 +123,17 @@ class Drafts:
     made later, for more threads.
     """
 
-    def __init__(self, model: Any, most: int, max_leaves: int, custom: bool, options: Options) -> None:
+    def __init__(
+        self, model: Any, most: int, max_leaves: int, custom: bool, head_cost: HeadCost | float | None, options: Options
+    ) -> None:
         # The class of the model refers to this object.
         self._model, self._custom, self._options = weakref.ref(model), custom, options
         self._most, self._max_leaves = whole(most, "most", most=LONGEST), whole(max_leaves, "max_leaves", least=1)
-        self._lock = Lock("Drafts", waits=True)
+        self._head_cost, self._lock = head_cost, Lock("Drafts", waits=True)
         self._counts: Counter[str] = Counter()
-        self._kind: type[Any] = Session if max_leaves > 1 else Drafter
-        self._free: dict[type[Any], list[Any]] = {Drafter: [], Session: []}
-        self._give_back(self._new(self._kind))  # wrong options raise here
+        self._free: list[Any] = []
+        self._beside_assistants: list[Any] = []
+        self._give_back(self._new(), self._free)  # wrong options raise here
 
     def __enter__(self) -> Drafts:
         return self
@@ -153,26 +158,28 @@ class Drafts:
         with self._drafter() as drafter:
             return bytes(drafter.save_costs(engine))
 
-    def _new(self, kind: type[Any], salt: int | None = None) -> Any:
+    def _new(self, salt: int | None = None, assisted: bool = False) -> Any:
         options: Options = self._options if salt is None else {**self._options, "salt": salt}
-        return kind(**options)
+        if assisted:
+            return Session(head_cost=self._head_cost, **options)
+        return (Session if self._max_leaves > 1 else Drafter)(**options)
 
-    def _give_back(self, drafter: Any, salt: int | None = None) -> None:
+    def _give_back(self, drafter: Any, free: list[Any], salt: int | None = None) -> None:
         end = drafter.forget if isinstance(drafter, Drafter) else drafter.keep
         end()  # the memory has the request then, for any drafter
         if salt is None:
-            self._free[type(drafter)].append(drafter)
+            free.append(drafter)
         else:
             drafter.close()
 
     @contextlib.contextmanager
-    def _drafter(self, request: Request = OTHER, kind: type[Any] | None = None) -> Iterator[Any]:
+    def _drafter(self, request: Request = OTHER, assisted: bool = False) -> Iterator[Any]:
         """A drafter that no other generation uses."""
-        kind = kind or self._kind
+        free = self._beside_assistants if assisted else self._free
         try:
-            drafter = self._free[kind].pop() if request.salt is None else self._lock.alone(self._new, kind, request.salt)
+            drafter = free.pop() if request.salt is None else self._lock.alone(self._new, request.salt, assisted)
         except IndexError:
-            drafter = self._lock.alone(self._new, kind)
+            drafter = self._lock.alone(self._new, None, assisted)
         # The counts of a session begin with each generation, those of a drafter go on.
         before = counts(drafter) if isinstance(drafter, Drafter) else Counter[str]()
         try:
@@ -182,7 +189,7 @@ class Drafts:
             after.subtract(before)
             self._lock.alone(self._counts.update, after)
             request.add(after)
-            self._give_back(drafter, request.salt)
+            self._give_back(drafter, free, request.salt)
 
     def _reason(
         self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, inputs: dict[str, Any],
@@ -220,7 +227,7 @@ class Drafts:
     ) -> Any:  # fmt: skip
         request = current()
         most = request.most(self._most)
-        with self._drafter(request, self._kind if head is None else Session) as drafter:
+        with self._drafter(request, head is not None) as drafter:
             if isinstance(drafter, Session):
                 return self._with_branches(
                     drafter, request, most, model, ids, processors, criteria, config, streamer, inputs, head
@@ -420,10 +427,12 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
 
 def _can_help(assistant: Any, model: Any) -> bool:
     """Returns whether the lookup and an assistant model can draft together for a model."""
+    if not isinstance(assistant, GenerationMixin) or assistant.config.is_encoder_decoder:
+        return False
     with contextlib.suppress(ValueError):
         _check_attention(model.config)
-        sizes = [each.config.get_text_config().vocab_size for each in (assistant, model)]
-        return isinstance(assistant, GenerationMixin) and not assistant.config.is_encoder_decoder and sizes[0] == sizes[1]
+        sizes = {each.config.get_text_config().vocab_size for each in (assistant, model)}
+        return len(sizes) == 1
     return False
 
 
