@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Distils a draft model of two narrow layers from a Llama, with text that this Llama wrote itself. Runs on a CPU."""
+"""Distils a draft model of two narrow layers from a Llama, with text that this Llama wrote itself. Runs on a CPU.
+
+Needs torch, transformers and numpy; `export --gguf` also needs gguf. See README.md for the commands and figures.
+"""
 
 from __future__ import annotations
 
