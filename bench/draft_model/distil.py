@@ -58,7 +58,9 @@ class RoomyLayer(DynamicLayer):
         self.room = [each[indices] for each in self.room]
 
 
-def grouped(module: Any, query: Any, key: Any, value: Any, mask: Any, scaling: float = 1.0, **_: Any) -> tuple[Any, None]:
+def grouped(
+    module: Any, query: Any, key: Any, value: Any, mask: Any, scaling: float = 1.0, **_: Any
+) -> tuple[Any, None]:
     """Attention that does not copy the keys and values for each query head of a group."""
     count, heads, length, size = query.shape
     groups = key.shape[1]
@@ -167,7 +169,8 @@ def generate(options: argparse.Namespace) -> None:
         heats = [0.0 if random.random() < 0.5 else 0.7 for _ in asked]
         rows = target.write([texts.chat(each) for each in asked], options.answer, heats)
         file = options.out / f"text-{options.seed}-{number}.npz"
-        np.savez(file.with_suffix(".tmp.npz"), **{f"{at}-{key}": value for at, row in enumerate(rows) for key, value in row.items()})
+        arrays = {f"{at}-{key}": value for at, row in enumerate(rows) for key, value in row.items()}
+        np.savez(file.with_suffix(".tmp.npz"), **arrays)
         file.with_suffix(".tmp.npz").rename(file)
         tokens += sum(len(row["ids"]) - int(row["prompt"]) for row in rows)
         spent = time.monotonic() - begin
@@ -216,7 +219,8 @@ def narrow(target: Target, rows: Rows, width: int, layers: int) -> Any:
         pad_token_id=wide.pad_token_id, rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
     )  # fmt: skip
     draft = transformers.LlamaForCausalLM(config).float()
-    seen = torch.bincount(torch.from_numpy(np.concatenate([row["ids"] for row in rows])).long(), minlength=wide.vocab_size)
+    ids = np.concatenate([row["ids"] for row in rows]).astype(np.int64)
+    seen = torch.from_numpy(np.bincount(ids, minlength=wide.vocab_size))
     embedding = target.model.get_input_embeddings().weight.detach()
     weights = (seen + 1.0).sqrt()[:, None]  # frequent tokens should lose less
     directions = torch.linalg.eigh(embedding.T @ (weights * embedding)).eigenvectors[:, -width:]
@@ -324,7 +328,8 @@ def train(options: argparse.Namespace) -> None:
             losses.clear()
             if found > best:
                 best = found
-                torch.save({"width": options.width, "layers": options.layers, "state": draft.state_dict()}, options.out / "draft.pt")
+                kept = {"width": options.width, "layers": options.layers, "state": draft.state_dict()}
+                torch.save(kept, options.out / "draft.pt")
         if done >= 1:
             return
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The prompts from which the target writes the training text, and how many drafted tokens it accepts. Needs no torch."""
+"""The prompts from which the target writes the training text, and the counts of accepted tokens. Needs no torch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def bundled(folder: Path, held_out: bool) -> list[tuple[str, str]]:
 
 
 def recorded(folder: Path, context: int = 160) -> list[tuple[list[int], int]]:
-    """Returns the recorded turns of the sessions to train on: ids with at most `context` of the prompt, and how many."""
+    """Returns the recorded turns of the sessions to train on: the ids, and how many of them are of the prompt.
+
+    `context`: upper bound on these.
+    """
     found = []
     for file in sorted(folder.glob("*.jsonl")):
         for line in file.read_text().splitlines()[::2]:

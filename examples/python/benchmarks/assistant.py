@@ -70,9 +70,9 @@ def main() -> int:
             wanted = None
             for turn in range(len(WAYS)):
                 way = WAYS[(number + turn) % len(WAYS)]
-                with_assistant = {"assistant_model": assistant} if way in ("assistant", "both") else {}
+                options = {"assistant_model": assistant} if way in ("assistant", "both") else {}
                 begin = time.process_time()
-                made = models[way].generate(**inputs, max_new_tokens=arguments.tokens, do_sample=False, **with_assistant)
+                made = models[way].generate(**inputs, max_new_tokens=arguments.tokens, do_sample=False, **options)
                 if number > 0:
                     seconds[way] += time.process_time() - begin
                 wanted = made if wanted is None else wanted

@@ -60,8 +60,8 @@ def enable(
     `most`: upper bound on drafted tokens of a pass. `max_leaves`: upper bound on the branches of a draft; 1: chains.
     Branches need full attention in all layers. `custom`: True: draft also for requests with a prefix_allowed_tokens_fn,
     or with logits processors or stopping criteria from outside transformers. They see drafted tokens, so they must be
-    functions of their arguments, for any ids. `head_cost`: of an assistant model, if `cost` is told. `options`: those of Drafter, but the default of `clock` is processor time
-    if all parameters are on the processor. So move the model to its device first.
+    functions of their arguments, for any ids. `head_cost`: of an assistant model, if `cost` is told. `options`: those
+    of Drafter, but the default of `clock` is processor time if all parameters are on the processor. So move the model to its device first.
     Raises ValueError if the model cannot use drafts, OrderError if it uses them already.
     """
     if not _is_known_release():
@@ -320,10 +320,10 @@ class _Drafting:
             if reason is None:
                 return drafts._generate(self, *asked, streamer, inputs, _Head(assistant_model))
             drafts._count_plain(reason)
-        own = {"inputs_tensor": inputs_tensor, "assistant_model": assistant_model, "tokenizer": tokenizer}
         return GenerationMixin._assisted_decoding(
-            self, *asked, synced_gpus=synced_gpus, streamer=streamer, assistant_tokenizer=assistant_tokenizer, **own, **inputs
-        )
+            self, *asked, synced_gpus=synced_gpus, streamer=streamer, inputs_tensor=inputs_tensor,
+            assistant_model=assistant_model, assistant_tokenizer=assistant_tokenizer, tokenizer=tokenizer, **inputs,
+        )  # fmt: skip
 
     def _beam_search(self, *positional: Any, **named: Any) -> Any:
         drafts = getattr(type(self), "_drafts", None)
@@ -344,6 +344,7 @@ class _Head:
     def __init__(self, model: Any) -> None:
         self._model, self._cache, self._known = model, DynamicCache(config=model.config), np.zeros(0, np.int64)
         self._cache.activate_past_recording()  # else a sliding window cannot be rolled back
+        self._options = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
 
     def draft(self, session: Session, ids: Any, count: int) -> None:
         """Adds the assistant's `count` likeliest tokens after the ids to the draft of the session."""
@@ -358,7 +359,8 @@ class _Head:
         fresh = text[kept:]
         while len(made) < count:
             rows = torch.from_numpy(fresh.copy()).to(self._model.device)[None]
-            last = self._model(input_ids=rows, past_key_values=self._cache, use_cache=True).logits[0, -1:]
+            passed = self._model(input_ids=rows, past_key_values=self._cache, use_cache=True, **self._options)
+            last = passed.logits[0, -1:]
             fresh = last.argmax(dim=-1).cpu().numpy()
             made.append(int(fresh[0]))
         self._known = np.concatenate([text, made[:-1]])

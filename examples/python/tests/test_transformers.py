@@ -366,12 +366,16 @@ class Assistant(Model):
 
     def __init__(self, wrong: int = 1000) -> None:
         super().__init__()
-        self.wrong, self.longest = wrong, 0
+        self.wrong, self.longest, self.keeps = wrong, 0, wrong != 3
 
-    def __call__(self, input_ids: Any, past_key_values: Any, use_cache: bool) -> Any:
+    def _supports_logits_to_keep(self) -> bool:
+        return self.keeps
+
+    def __call__(self, input_ids: Any, past_key_values: Any, use_cache: bool, **options: Any) -> Any:
+        assert options == ({"logits_to_keep": 1} if self.keeps else {})
         if self.passes:
             self.longest = max(self.longest, input_ids.shape[1])
-        made = super().__call__(input_ids, past_key_values, use_cache)
+        made = super().__call__(input_ids, past_key_values, use_cache, **options)
         if past_key_values.get_seq_length() % self.wrong == 0:
             made.logits.data[0, -1] = np.roll(made.logits.data[0, -1], 1)
         return made
