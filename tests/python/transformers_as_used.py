@@ -577,8 +577,7 @@ def main() -> int:
                 made, passes = run(model_output)
             counts = one.statistics
             report(name, FEWER if longest else SAME, made == wanted, plain, passes)
-            counted_passes = passes - (leaves > 1 and longest > 0)  # one ran the prompt
-            held = counts.passes == counted_passes and counts.accepted == len(made) - counted_passes
+            held = counts.passes == passes and counts.accepted == len(made) - passes
             confirm(f"{name}, counts", held and counts.drafted <= longest * counts.passes, str(counts))
     if program is not None and not arguments.only:
         kind = type(program.model)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from ._options import Options
 
+# Tokens of a prompt that run in one pass with the first draft. The mask of a longer one would need much memory.
+_SHORT = 1024
 _USED = ("_sample", "_assisted_decoding", "_get_candidate_generator", "_prepare_generation_config")
 # Inputs that the engine's loop for assisted generation extends by the drafted tokens, and options.
 _TEXT = {
@@ -248,10 +250,12 @@ class Drafts:
         streamer: Any, inputs: dict[str, Any], head: _Head | None,
     ) -> Any:  # fmt: skip
         request.predict(session)
-        session.begin(ids[0].cpu().numpy(), max_leaves=self._max_leaves)  # first, for the counts if the prefill fails
         cache = inputs["past_key_values"]
         cached = cache.get_seq_length()
-        if ids.shape[1] - cached > 1:
+        long = ids.shape[1] - cached > _SHORT
+        # First, for the counts if the prefill fails.
+        session.begin(ids[0].cpu().numpy(), cached=None if long else cached, max_leaves=self._max_leaves)
+        if long:
             prefix = ids[:, cached:-1].to(model.device)
             model(input_ids=prefix, past_key_values=cache, use_cache=True, logits_to_keep=1)
         longest, eos = _longest(config, criteria), _eos(criteria, session._below)

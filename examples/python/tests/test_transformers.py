@@ -618,7 +618,7 @@ class Requests(Case):
                 before = drafts.statistics.passes
                 with reprise_decoding.request(max_draft=max_draft) as one:
                     self.assertEqual(self.model.generate(prompt(1), 150), plain(prompt(1), 150))
-                    passes = self.model.passes - (drafts._max_leaves > 1)  # one of the prompt
+                    passes = self.model.passes
                 counts = one.statistics
                 self.assertEqual((counts.tokens, counts.passes), (150, passes))
                 self.assertEqual(counts.accepted, 150 - passes)
@@ -658,14 +658,13 @@ class Requests(Case):
     def test_a_prediction_is_for_the_first_request_of_its_block(self) -> None:
         ids, other = prompt(1)[:19], prompt(2)[:19]
         for drafts in self.both(most=16):
-            prefill = int(drafts._max_leaves > 1)
             for salt in (None, "a"):
                 with reprise_decoding.request(prediction=plain(ids, 34), salt=salt) as one:
                     self.assertEqual(self.model.generate(ids, 34), plain(ids, 34))
-                    self.assertEqual(self.model.passes - prefill, 2)
+                    self.assertEqual(self.model.passes, 2)
                     self.assertEqual(one.statistics.accepted, 32)
                     self.assertEqual(self.model.generate(other, 34), plain(other, 34))
-                    self.assertGreater(self.model.passes - prefill, 2)
+                    self.assertGreater(self.model.passes, 2)
                 with reprise_decoding.request(prediction=[9, 9, 9], salt=salt):
                     self.assertEqual(self.model.generate(ids, 34), plain(ids, 34))
 
@@ -916,6 +915,12 @@ class Branches(Case):
             self.model.fail = False
             self.assertEqual(drafts.statistics.tokens, 90 * turn)
             self.assertEqual(len(drafts._free), 1)
+
+    def test_a_long_prompt_runs_in_a_pass_of_its_own(self) -> None:
+        for most, passes in ((len(prompt(1)), 0), (len(prompt(1)) - 1, 1)):
+            with unittest.mock.patch.object(self.module, "_SHORT", most), reprise_decoding.request() as one:
+                self.assertEqual(self.model.generate(prompt(1), 60), plain(prompt(1), 60))
+            self.assertEqual(self.model.passes - one.statistics.passes, passes)
 
     def test_a_cache_with_a_part_of_the_prompt(self) -> None:
         cache = Cache()
