@@ -137,6 +137,14 @@ if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.10)
   set_tests_properties(gpu.scripts PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endif()
 
+# The distillation of a draft model: its parts without torch.
+if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.10)
+  add_test(
+    NAME draft_model.scripts COMMAND ${Python3_EXECUTABLE} -m unittest discover -s ${CMAKE_CURRENT_SOURCE_DIR}/draft_model
+  )
+  set_tests_properties(draft_model.scripts PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+endif()
+
 # The script for GPUs, on the CPU. -DPython3_EXECUTABLE= names a Python that has torch.
 set(has_torch 1)
 if(Python3_Interpreter_FOUND)

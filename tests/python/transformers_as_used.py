@@ -285,7 +285,7 @@ def checks(program: Program, leaves: int) -> list[tuple[str, str, Callable[[], A
         ("use_cache=False", SAME, lambda: make(LIST, use_cache=False, **eight)),
         ("static cache", SAME, lambda: make(LIST, cache_implementation="static", disable_compile=True, **eight)),
         ("the engine's lookup", SAME, lambda: make(LIST, prompt_lookup_num_tokens=10)),
-        ("assistant_model, which has drafts too", SAME, lambda: make(LIST, assistant_model=other, max_new_tokens=16)),
+        ("assistant_model, which has drafts too", ANY, lambda: make(LIST, assistant_model=other, max_new_tokens=16)),
         ("saved, loaded and copied", ANY, program.saved),
     ]  # fmt: skip
 
@@ -417,6 +417,33 @@ def small_llama() -> Any:
     return counted(AutoModelForCausalLM.from_config(config).to(torch.float64).eval())
 
 
+def assisted(model: Any, leaves: int) -> list[tuple[str, str, bool, int, int]]:
+    """Requests with an assistant model: of each the name, the passes that are expected, whether the text is that of
+    plain decoding, the passes of the lookup alone, and those with the assistant.
+    """
+    ids = torch.tensor([[*range(3, 40), *range(3, 30)]])
+    options: dict[str, Any] = {"attention_mask": torch.ones_like(ids), "max_new_tokens": 80}
+
+    def make(**more: Any) -> Any:
+        return model.generate(ids, **{**options, "do_sample": False, **more}).tolist()
+
+    wanted, _ = run(make)
+    right, other, found = small_llama(), small_llama(), []
+    torch.manual_seed(8)
+    for weights in other.parameters():
+        torch.nn.init.normal_(weights, std=0.2)
+    for each in (right, other):
+        del each.forward  # only the passes of the model count
+    for name, expected, assistant in (("the same weights", FEWER, right), ("other weights", ANY, other)):
+        with enable(model, max_leaves=leaves, cost=0.0, head_cost=0.01):
+            _, alone = run(make)
+            made, passes = run(lambda assistant=assistant: make(assistant_model=assistant))
+            torch.manual_seed(1)
+            sampled = make(assistant_model=assistant, do_sample=True, top_k=1)  # one token is left to sample
+        found.append((f"an assistant with {name}", expected, made == wanted == sampled, alone, passes))
+    return found
+
+
 def refusal(model: Any, leaves: int = 1) -> str:
     """Returns what enable() says of a model that it refuses."""
     try:
@@ -538,6 +565,9 @@ def main() -> int:
             with enable(model, max_leaves=leaves, custom="custom=True" in name):
                 report(name + (", branches" if leaves > 1 else ""), expected, *compared(check, wanted, plain))
     for leaves in (1, 8):
+        for name, *counts_of in assisted(model, leaves) if arguments.only in "an assistant" else ():
+            report(f"{name}, random weights{', branches' if leaves > 1 else ''}", *counts_of)
+    for leaves in (1, 8):
         for settings, longest in (({}, 16), ({"max_draft": 3}, 3), ({"enabled": False}, 0), ({"salt": "customer"}, 16)):
             name = f"request({settings}){', branches' if leaves > 1 else ''}"
             if arguments.only not in name:
@@ -547,8 +577,7 @@ def main() -> int:
                 made, passes = run(model_output)
             counts = one.statistics
             report(name, FEWER if longest else SAME, made == wanted, plain, passes)
-            counted_passes = passes - (leaves > 1 and longest > 0)  # one ran the prompt
-            held = counts.passes == counted_passes and counts.accepted == len(made) - counted_passes
+            held = counts.passes == passes and counts.accepted == len(made) - passes
             confirm(f"{name}, counts", held and counts.drafted <= longest * counts.passes, str(counts))
     if program is not None and not arguments.only:
         kind = type(program.model)

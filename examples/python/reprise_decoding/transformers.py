@@ -20,7 +20,7 @@ from ._drafter import Drafter
 from ._errors import OrderError
 from ._handle import Lock
 from ._memory import Memory
-from ._options import LONGEST, clock_for
+from ._options import LONGEST, HeadCost, clock_for
 from ._request import OTHER, Request, counts, current
 from ._session import Pass, Session
 from ._statistics import Statistics, summed
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from ._options import Options
 
+# Tokens of a prompt that run in one pass with the first draft. The mask of a longer one would need much memory.
+_SHORT = 1024
 _USED = ("_sample", "_assisted_decoding", "_get_candidate_generator", "_prepare_generation_config")
 # Inputs that the engine's loop for assisted generation extends by the drafted tokens, and options.
 _TEXT = {
@@ -44,19 +46,24 @@ _STATEFUL = {
 }
 
 
-def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = False, **options: Unpack[Options]) -> Drafts:
+def enable(
+    model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = False, head_cost: HeadCost | float | None = None,
+    **options: Unpack[Options],
+) -> Drafts:  # fmt: skip
     """Makes generate() of this model use drafts until disable(model), or until the end of `with enable(model):`.
 
     The arguments of generate() stay as they are: streamers, stop strings, threads, pipelines and chat templates work.
     `prompt_lookup_num_tokens=0` turns drafts off for one request; reprise_decoding.request() also bounds them, gives a
     request a salt, and counts it. A request that drafts cannot serve is decoded without them, such as a batch or a beam
     search: see docs/engines.md. Drafts.statistics counts these by reason.
+    With generate(assistant_model=...), each pass has the lookup, the assistant model, both or none, whatever pays. That
+    needs what branches need; other requests with an assistant are decoded by the engine's own assisted generation.
 
     `most`: upper bound on drafted tokens of a pass. `max_leaves`: upper bound on the branches of a draft; 1: chains.
     Branches need full attention in all layers. `custom`: True: draft also for requests with a prefix_allowed_tokens_fn,
     or with logits processors or stopping criteria from outside transformers. They see drafted tokens, so they must be
-    functions of their arguments, for any ids. `options`: those of Drafter, but the default of `clock` is processor time
-    if all parameters are on the processor. So move the model to its device first.
+    functions of their arguments, for any ids. `head_cost`: of an assistant model, if `cost` is told. `options`: those
+    of Drafter, but the default of `clock` is processor time if all parameters are on the processor. So move the model to its device first.
     Raises ValueError if the model cannot use drafts, OrderError if it uses them already.
     """
     if not _is_known_release():
@@ -77,7 +84,7 @@ def enable(model: Any, most: int = 16, *, max_leaves: int = 1, custom: bool = Fa
         _check_attention(model.config)
     options.setdefault("memory", Memory(text=False))  # the engine shares no text between requests, either
     options.setdefault("clock", clock_for(all(each.device.type == "cpu" for each in model.parameters())))
-    drafts = Drafts(model, most, max_leaves, custom, options)
+    drafts = Drafts(model, most, max_leaves, custom, head_cost, options)
     # generate() takes its loops from the class of the model, so the model gets a class of its own with the same name.
     members = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
     model.__class__ = type(kind)(kind.__name__, (_Drafting, kind), {**members, "_drafts": drafts})
@@ -118,14 +125,17 @@ class Drafts:
     made later, for more threads.
     """
 
-    def __init__(self, model: Any, most: int, max_leaves: int, custom: bool, options: Options) -> None:
+    def __init__(
+        self, model: Any, most: int, max_leaves: int, custom: bool, head_cost: HeadCost | float | None, options: Options
+    ) -> None:
         # The class of the model refers to this object.
         self._model, self._custom, self._options = weakref.ref(model), custom, options
         self._most, self._max_leaves = whole(most, "most", most=LONGEST), whole(max_leaves, "max_leaves", least=1)
-        self._lock = Lock("Drafts", waits=True)
+        self._head_cost, self._lock = head_cost, Lock("Drafts", waits=True)
         self._counts: Counter[str] = Counter()
         self._free: list[Any] = []
-        self._give_back(self._new())  # wrong options raise here
+        self._beside_assistants: list[Any] = []
+        self._give_back(self._new(), self._free)  # wrong options raise here
 
     def __enter__(self) -> Drafts:
         return self
@@ -150,25 +160,28 @@ class Drafts:
         with self._drafter() as drafter:
             return bytes(drafter.save_costs(engine))
 
-    def _new(self, salt: int | None = None) -> Any:
+    def _new(self, salt: int | None = None, assisted: bool = False) -> Any:
         options: Options = self._options if salt is None else {**self._options, "salt": salt}
+        if assisted:
+            return Session(head_cost=self._head_cost, **options)
         return (Session if self._max_leaves > 1 else Drafter)(**options)
 
-    def _give_back(self, drafter: Any, salt: int | None = None) -> None:
+    def _give_back(self, drafter: Any, free: list[Any], salt: int | None = None) -> None:
         end = drafter.forget if isinstance(drafter, Drafter) else drafter.keep
         end()  # the memory has the request then, for any drafter
         if salt is None:
-            self._free.append(drafter)
+            free.append(drafter)
         else:
             drafter.close()
 
     @contextlib.contextmanager
-    def _drafter(self, request: Request = OTHER) -> Iterator[Any]:
+    def _drafter(self, request: Request = OTHER, assisted: bool = False) -> Iterator[Any]:
         """A drafter that no other generation uses."""
+        free = self._beside_assistants if assisted else self._free
         try:
-            drafter = self._free.pop() if request.salt is None else self._lock.alone(self._new, request.salt)
+            drafter = free.pop() if request.salt is None else self._lock.alone(self._new, request.salt, assisted)
         except IndexError:
-            drafter = self._lock.alone(self._new)
+            drafter = self._lock.alone(self._new, None, assisted)
         # The counts of a session begin with each generation, those of a drafter go on.
         before = counts(drafter) if isinstance(drafter, Drafter) else Counter[str]()
         try:
@@ -178,14 +191,15 @@ class Drafts:
             after.subtract(before)
             self._lock.alone(self._counts.update, after)
             request.add(after)
-            self._give_back(drafter, request.salt)
+            self._give_back(drafter, free, request.salt)
 
     def _reason(
-        self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, inputs: dict[str, Any]
-    ) -> str | None:
-        """Returns why the engine's loop for assisted generation cannot do a request, or would do it wrongly."""
+        self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, inputs: dict[str, Any],
+        assisted: bool = False,
+    ) -> str | None:  # fmt: skip
+        """Returns why the loop for chains or that for branches cannot do a request, or would do it wrongly."""
         cache = inputs.get("past_key_values")
-        chain = self._max_leaves == 1
+        chain = self._max_leaves == 1 and not assisted
         fits = _is_empty(cache) if chain else _takes_branches(cache, ids, config, inputs)
         reasons = {
             "several_sequences": ids.shape[0] != 1,
@@ -210,13 +224,16 @@ class Drafts:
         self._lock.alone(self._counts.update, [f"plain_{reason}"])
 
     def _generate(
-        self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any, inputs: dict[str, Any]
-    ) -> Any:
+        self, model: Any, ids: Any, processors: Any, criteria: Any, config: Any, streamer: Any, inputs: dict[str, Any],
+        head: _Head | None = None,
+    ) -> Any:  # fmt: skip
         request = current()
         most = request.most(self._most)
-        with self._drafter(request) as drafter:
-            if self._max_leaves > 1:
-                return self._with_branches(drafter, request, most, model, ids, processors, criteria, config, streamer, inputs)
+        with self._drafter(request, head is not None) as drafter:
+            if isinstance(drafter, Session):
+                return self._with_branches(
+                    drafter, request, most, model, ids, processors, criteria, config, streamer, inputs, head
+                )
             # The config is a copy for this request. If disable() comes now, the engine uses its own lookup.
             config._candidates = candidates = _Candidates(drafter, request, most, _longest(config, criteria), criteria)
             config.prompt_lookup_num_tokens = max(1, most)
@@ -230,33 +247,37 @@ class Drafts:
 
     def _with_branches(
         self, session: Session, request: Request, most: int, model: Any, ids: Any, processors: Any, criteria: Any, config: Any,
-        streamer: Any, inputs: dict[str, Any],
+        streamer: Any, inputs: dict[str, Any], head: _Head | None,
     ) -> Any:  # fmt: skip
         request.predict(session)
-        session.begin(ids[0].cpu().numpy(), max_leaves=self._max_leaves)  # first, for the counts if the prefill fails
         cache = inputs["past_key_values"]
         cached = cache.get_seq_length()
-        if ids.shape[1] - cached > 1:
+        long = ids.shape[1] - cached > _SHORT
+        # First, for the counts if the prefill fails.
+        session.begin(ids[0].cpu().numpy(), cached=None if long else cached, max_leaves=self._max_leaves)
+        if long:
             prefix = ids[:, cached:-1].to(model.device)
             model(input_ids=prefix, past_key_values=cache, use_cache=True, logits_to_keep=1)
         longest, eos = _longest(config, criteria), _eos(criteria, session._below)
         while True:
-            room = longest - ids.shape[1] - 1
-            step = session.plan(max(0, min(most, room)), eos=eos)
+            bound = max(0, min(most, longest - ids.shape[1] - 1))
+            if head is not None:
+                head.draft(session, ids, session.propose_lookup(bound, eos=eos))
+            step = session.plan(bound, eos=eos)
             assert step is not None  # the stopping criteria, which have these ends too, end the output
             cached = ids.shape[1] - step.pending
             logits = _run(model, step, cached, cache).to(ids.device)
             _report(session, logits)
             done = session.commit(_picks(step, ids, logits, processors, config.do_sample))
             if done.keep < len(step.batch):
-                _keep(cache, torch.cat([torch.arange(cached), cached + torch.from_numpy(done.rows)]))
+                _keep(cache, np.concatenate([np.arange(cached), cached + done.rows]))
             for token in done.tokens.tolist():
                 fresh = torch.tensor([[token]], dtype=ids.dtype, device=ids.device)
                 ids = torch.cat([ids, fresh], dim=1)
                 if streamer is not None:
                     streamer.put(fresh[0].cpu())
                 if bool(criteria(ids, None).all()):
-                    _keep(cache, torch.arange(ids.shape[1] - 1))  # tokens after this one are not part of the output
+                    _keep(cache, np.arange(ids.shape[1] - 1))  # tokens after this one are not part of the output
                     if streamer is not None:
                         streamer.end()
                     return ids
@@ -289,6 +310,25 @@ class _Drafting:
             return made
         return drafts._generate(self, *asked, streamer, inputs)
 
+    def _assisted_decoding(
+        self, input_ids: Any, logits_processor: Any, stopping_criteria: Any, generation_config: Any,
+        synced_gpus: bool = False, streamer: Any = None, inputs_tensor: Any = None, assistant_model: Any = None,
+        assistant_tokenizer: Any = None, tokenizer: Any = None, **inputs: Any,
+    ) -> Any:  # fmt: skip
+        drafts = getattr(type(self), "_drafts", None)
+        asked = input_ids, logits_processor, stopping_criteria, generation_config
+        if drafts is not None and assistant_model is not None:
+            reason = "several_processes" if synced_gpus else drafts._reason(self, *asked, inputs, assisted=True)
+            if reason is None and not (assistant_tokenizer is None and _can_help(assistant_model, self)):
+                reason = "assistant"
+            if reason is None:
+                return drafts._generate(self, *asked, streamer, inputs, _Head(assistant_model))
+            drafts._count_plain(reason)
+        return GenerationMixin._assisted_decoding(
+            self, *asked, synced_gpus=synced_gpus, streamer=streamer, inputs_tensor=inputs_tensor,
+            assistant_model=assistant_model, assistant_tokenizer=assistant_tokenizer, tokenizer=tokenizer, **inputs,
+        )  # fmt: skip
+
     def _beam_search(self, *positional: Any, **named: Any) -> Any:
         drafts = getattr(type(self), "_drafts", None)
         if drafts is not None:
@@ -300,6 +340,35 @@ class _Drafting:
         if candidates is not None:
             return candidates
         return GenerationMixin._get_candidate_generator(self, generation_config=generation_config, **more)
+
+
+class _Head:
+    """The assistant model of a generation. Its cache may lack the last tokens, and may have rejected ones."""
+
+    def __init__(self, model: Any) -> None:
+        self._model, self._cache, self._known = model, DynamicCache(config=model.config), np.zeros(0, np.int64)
+        self._cache.activate_past_recording()  # else a sliding window cannot be rolled back
+        self._options = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
+
+    def draft(self, session: Session, ids: Any, count: int) -> None:
+        """Adds the assistant's `count` likeliest tokens after the ids to the draft of the session."""
+        if count == 0:
+            return
+        begin, text = session._clock(), ids[0].cpu().numpy()
+        known = self._known[: len(text) - 1]  # the last token has to run
+        kept = len(known) if (same := known == text[: len(known)]).all() else int(same.argmin())
+        if kept < len(self._known):
+            self._cache.crop(kept - len(self._known))
+        made: list[int] = []
+        fresh = text[kept:]
+        while len(made) < count:
+            rows = torch.from_numpy(fresh.copy()).to(self._model.device)[None]
+            passed = self._model(input_ids=rows, past_key_values=self._cache, use_cache=True, **self._options)
+            last = passed.logits[0, -1:]
+            fresh = last.argmax(dim=-1).cpu().numpy()
+            made.append(int(fresh[0]))
+        self._known = np.concatenate([text, made[:-1]])
+        session.add_head(made, max(0, session._clock() - begin))
 
 
 class _Single:
@@ -360,6 +429,17 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
             if stops[i] or any(_fires(each, longer[:, : count + i + 1]) for each in self._custom):
                 return i
         return drafted
+
+
+def _can_help(assistant: Any, model: Any) -> bool:
+    """Returns whether the lookup and an assistant model can draft together for a model."""
+    if not isinstance(assistant, GenerationMixin) or assistant.config.is_encoder_decoder:
+        return False
+    with contextlib.suppress(ValueError):
+        _check_attention(model.config)
+        sizes = {each.config.get_text_config().vocab_size for each in (assistant, model)}
+        return len(sizes) == 1
+    return False
 
 
 def _longest(config: Any, criteria: Any) -> int:
@@ -454,6 +534,9 @@ def _picks(step: Pass, ids: Any, logits: Any, processors: Any, sample: bool) -> 
 
 def _keep(cache: Any, rows: Any) -> None:
     """Removes all other rows from the cache."""
+    first, chosen = int(rows[-1]) + 1 == len(rows), torch.from_numpy(rows)
     for layer in cache.layers:
-        layer.keys = layer.keys.index_select(2, rows.to(layer.keys.device))
-        layer.values = layer.values.index_select(2, rows.to(layer.values.device))
+        for name in ("keys", "values"):
+            all_rows = getattr(layer, name)
+            kept = all_rows[:, :, : len(rows)] if first else all_rows.index_select(2, chosen.to(all_rows.device))
+            setattr(layer, name, kept)

@@ -35,8 +35,10 @@ class DynamicSlidingWindowLayer(DynamicLayer):
 
 
 class AnyCache:
+    recording = False
+
     def activate_past_recording(self) -> None:
-        pass
+        self.recording = True
 
 
 class DynamicCache(AnyCache):
@@ -49,6 +51,12 @@ class DynamicCache(AnyCache):
 
     def get_seq_length(self) -> int:
         return int(self.layers[0].keys.shape[2])
+
+    def crop(self, count: int) -> None:
+        assert self.recording, "a sliding window needs its past"
+        assert -self.get_seq_length() <= count < 0, "the engine refuses the other sizes"
+        for layer in self.layers:
+            layer.keys, layer.values = layer.keys[:, :, :count], layer.values[:, :, :count]
 
     def add(self, positions: Any, tokens: Any) -> None:
         for layer in self.layers:
@@ -223,7 +231,9 @@ class Model(GenerationMixin):
     dtype, device = np.dtype(np.float32), CPU
 
     def __init__(self) -> None:
-        self.config = types.SimpleNamespace(_attn_implementation="sdpa")
+        config = types.SimpleNamespace(_attn_implementation="sdpa", is_encoder_decoder=False, vocab_size=VOCABULARY)
+        config.get_text_config = lambda: config
+        self.config = config
         self.branched = self.fail = False
 
     def parameters(self) -> Any:
@@ -349,6 +359,26 @@ TRANSFORMERS.Cache, TRANSFORMERS.DynamicCache = AnyCache, DynamicCache  # type: 
 GENERATOR = types.ModuleType("transformers.generation.candidate_generator")
 GENERATOR.CandidateGenerator = CandidateGenerator  # type: ignore[attr-defined]
 CHEAP = reprise_decoding.CostCurve.linear(0.01)
+
+
+class Assistant(Model):
+    """A draft model that is wrong at every `wrong`-th position. It counts its runs, and the rows of the longest one."""
+
+    def __init__(self, wrong: int = 1000) -> None:
+        super().__init__()
+        self.wrong, self.longest, self.keeps = wrong, 0, wrong != 3
+
+    def _supports_logits_to_keep(self) -> bool:
+        return self.keeps
+
+    def __call__(self, input_ids: Any, past_key_values: Any, use_cache: bool, **options: Any) -> Any:
+        assert options == ({"logits_to_keep": 1} if self.keeps else {})
+        if self.passes:
+            self.longest = max(self.longest, input_ids.shape[1])
+        made = super().__call__(input_ids, past_key_values, use_cache, **options)
+        if past_key_values.get_seq_length() % self.wrong == 0:
+            made.logits.data[0, -1] = np.roll(made.logits.data[0, -1], 1)
+        return made
 
 
 class Case(unittest.TestCase):
@@ -588,7 +618,7 @@ class Requests(Case):
                 before = drafts.statistics.passes
                 with reprise_decoding.request(max_draft=max_draft) as one:
                     self.assertEqual(self.model.generate(prompt(1), 150), plain(prompt(1), 150))
-                    passes = self.model.passes - (drafts._max_leaves > 1)  # one of the prompt
+                    passes = self.model.passes
                 counts = one.statistics
                 self.assertEqual((counts.tokens, counts.passes), (150, passes))
                 self.assertEqual(counts.accepted, 150 - passes)
@@ -628,14 +658,13 @@ class Requests(Case):
     def test_a_prediction_is_for_the_first_request_of_its_block(self) -> None:
         ids, other = prompt(1)[:19], prompt(2)[:19]
         for drafts in self.both(most=16):
-            prefill = int(drafts._max_leaves > 1)
             for salt in (None, "a"):
                 with reprise_decoding.request(prediction=plain(ids, 34), salt=salt) as one:
                     self.assertEqual(self.model.generate(ids, 34), plain(ids, 34))
-                    self.assertEqual(self.model.passes - prefill, 2)
+                    self.assertEqual(self.model.passes, 2)
                     self.assertEqual(one.statistics.accepted, 32)
                     self.assertEqual(self.model.generate(other, 34), plain(other, 34))
-                    self.assertGreater(self.model.passes - prefill, 2)
+                    self.assertGreater(self.model.passes, 2)
                 with reprise_decoding.request(prediction=[9, 9, 9], salt=salt):
                     self.assertEqual(self.model.generate(ids, 34), plain(ids, 34))
 
@@ -733,8 +762,9 @@ class NotServed(Case):
     def test_the_engines_own_ways(self) -> None:
         for drafts in self.both():
             self.check(prompt(1), prompt_lookup_num_tokens=5)
-            self.check(prompt(1), assistant_model=self.model)
+            self.check(prompt(1), assistant_model=object())  # no model of transformers
             self.assertEqual((self.model.assisted, drafts.statistics.passes), (1, 0))
+            self.assertEqual(drafts.statistics.fields, {"plain_assistant": 1})
 
 
 class Switching(Case):
@@ -886,6 +916,12 @@ class Branches(Case):
             self.assertEqual(drafts.statistics.tokens, 90 * turn)
             self.assertEqual(len(drafts._free), 1)
 
+    def test_a_long_prompt_runs_in_a_pass_of_its_own(self) -> None:
+        for most, passes in ((len(prompt(1)), 0), (len(prompt(1)) - 1, 1)):
+            with unittest.mock.patch.object(self.module, "_SHORT", most), reprise_decoding.request() as one:
+                self.assertEqual(self.model.generate(prompt(1), 60), plain(prompt(1), 60))
+            self.assertEqual(self.model.passes - one.statistics.passes, passes)
+
     def test_a_cache_with_a_part_of_the_prompt(self) -> None:
         cache = Cache()
         self.model(Tensor(np.array([prompt(1)[:20]])), cache, True)
@@ -899,6 +935,96 @@ class Branches(Case):
             output = self.model.generate(prompt(1), 150, stopping_criteria=[stop], past_key_values=cache)
             self.assertEqual(output, wanted[: end + 1])
             self.assertEqual(cache.get_seq_length(), len(prompt(1)) + end)
+
+
+class Assistants(Case):
+    """The lookup and an assistant model."""
+
+    def text(self, assistant: Any, seed: int = 1, **options: Any) -> None:
+        made = self.model.generate(prompt(seed), 150, assistant_model=assistant, **options)
+        self.assertEqual(made, plain(prompt(seed), 150))
+
+    def test_fewer_passes_than_with_the_lookup_alone(self) -> None:
+        for drafts in self.both(head_cost=0.05):
+            self.assertEqual(self.model.generate(prompt(1), 150), plain(prompt(1), 150))
+            alone, assistant = self.model.passes, Assistant()
+            self.text(assistant)
+            self.assertGreater(assistant.passes, 100)
+            self.assertLess(self.model.passes, 0.8 * alone)
+            self.assertEqual(self.model.assisted, 0)
+            self.assertEqual((drafts.statistics.tokens, len(drafts._free), len(drafts._beside_assistants)), (300, 1, 1))
+
+    def test_an_expensive_assistant_runs_less(self) -> None:
+        for leaves in (1, 8):
+            passes = []
+            for cost in (0.05, 0.6):
+                with self.enable(max_leaves=leaves, head_cost=cost):
+                    assistant = Assistant(wrong=3)
+                    self.text(assistant)
+                    passes.append(assistant.passes)
+            self.assertLess(2 * passes[1], passes[0])
+
+    def test_late_tokens_run_in_one_pass(self) -> None:
+        for _ in self.both(head_cost=0.05):
+            assistant = Assistant(wrong=3)
+            self.text(assistant)
+            self.assertGreater(assistant.longest, 10)
+
+    def test_a_wrong_assistant_changes_no_text(self) -> None:
+        for _ in self.both(head_cost=0.05):
+            assistant, streamer = Assistant(wrong=1), Streamer()
+            self.text(assistant, streamer=streamer)
+            self.assertEqual(streamer.tokens, prompt(1) + plain(prompt(1), 150))
+            self.assertLess(assistant.passes, 75)
+
+    def test_costs_are_learned_from_the_times_of_the_assistant(self) -> None:
+        for leaves in (1, 8):
+            with self.module.enable(self.model, max_leaves=leaves) as drafts:
+                self.text(Assistant(wrong=5))
+                self.assertGreater(drafts.statistics.timed_passes, 10)
+
+    def test_an_end_and_a_limit(self) -> None:
+        wanted = plain(prompt(1), 150)
+        for _ in self.both(head_cost=0.0):
+            for count in range(1, 8):
+                made = self.model.generate(prompt(1), count, assistant_model=Assistant())
+                self.assertEqual(made, wanted[:count])
+            stops = [EosTokenCriteria(wanted[60])]
+            made = self.model.generate(prompt(1), 150, assistant_model=Assistant(), stopping_criteria=stops)
+            self.assertEqual(made, wanted[: wanted.index(wanted[60]) + 1])
+
+    def test_an_exception_in_the_assistant(self) -> None:
+        for _ in self.both(head_cost=0.05):
+            assistant = Assistant()
+            assistant.fail = True
+            with self.assertRaises(MemoryError):
+                self.text(assistant)
+            assistant.fail = False
+            self.text(assistant)
+
+    def test_the_engines_own_loop_has_the_other_requests(self) -> None:
+        """Each of these is counted by its reason, and decoded with the assistant as without drafts."""
+        other_size, pair = Assistant(), Assistant()
+        other_size.config.vocab_size = VOCABULARY + 1
+        pair.config.is_encoder_decoder = True
+        window = types.SimpleNamespace(**vars(self.model.config), layer_types=["sliding_attention"] * 2)
+        for assistant, options, config, reason in (
+            (other_size, {}, None, "assistant"),
+            (pair, {}, None, "assistant"),
+            (Assistant(), {"assistant_tokenizer": object()}, None, "assistant"),
+            (Assistant(), {}, window, "assistant"),
+            (Assistant(), {"position_ids": None}, None, "cache"),
+            (Assistant(), {"prompt_lookup_num_tokens": 0}, None, "turned_off"),
+        ):
+            known = self.model.config
+            self.model.config = config or known
+            drafts = self.enable()
+            with self.subTest(reason=reason, options=options):
+                made = self.model.generate(prompt(1), 30, assistant_model=assistant, **options)
+                self.assertEqual((made, self.model.assisted), (plain(prompt(1), 30), 1))
+                self.assertEqual(drafts.statistics.fields, {f"plain_{reason}": 1})
+                self.module.disable(self.model)
+            self.model.config = known
 
 
 if __name__ == "__main__":
