@@ -257,6 +257,15 @@ std::vector<Option> session_rows(Options& o) {
            "replay the sessions of a trace or of the stream in a random order of this\n"
            "seed; with --stream and --by-category: texts of several kinds, mixed",
            whole(o.shuffle, 1, 1'000'000, "a number of seed,")},
+          {"--threads", "N",
+           "sessions replayed in parallel (default 1); whole runs where sessions depend\n"
+           "on each other. Counts do not depend on it; times are cleanest with 1.\n"
+           "Without this option, the further replays of --report use all cores",
+           whole(o.threads, 1, 1024, "a number of threads,")}};
+}
+
+std::vector<Option> report_rows(Options& o) {
+  return {{"", "", "\nMore results:\n"},
           {.name = "--head-cost",
            .value = "H",
            .help = "also decode beside the draft head whose accepted lengths the traces have\n"
@@ -268,19 +277,6 @@ std::vector<Option> session_rows(Options& o) {
                  real(o.head_costs.emplace_back(), 0, 10, "from 0 to 10, as in 0.05")(name, value);
                },
            .repeats = true},
-          {"--ceiling", "",
-           "also an upper bound for drafters that copy from their session: an oracle\n"
-           "that knows, for each pass, where to copy from and how far",
-           flag(o.ceiling)},
-          {"--threads", "N",
-           "sessions replayed in parallel (default 1); whole runs where sessions depend\n"
-           "on each other. Counts do not depend on it; times are cleanest with 1.\n"
-           "Without this option, the further replays of --report use all cores",
-           whole(o.threads, 1, 1024, "a number of threads,")}};
-}
-
-std::vector<Option> report_rows(Options& o) {
-  return {{"", "", "\nMore results:\n"},
           {"--ceiling", "",
            "also an upper bound for drafters that copy from their session: an oracle\n"
            "that knows, for each pass, where to copy from and how far",

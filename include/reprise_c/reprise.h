@@ -182,7 +182,7 @@ typedef struct reprise_options {
   uint64_t salt;                /* a number for the parties that share text in the memory */
   double head_draft;            /* with a curve: what any run of the engine's draft head or draft model costs, in plain
                                  * passes. Without a curve, its costs are learned, and these four must be 0. With a
-                                 * curve and all of them 0, a run counts as 5% of a plain pass */
+                                 * curve and all of them 0, each token counts as 5% of a pass */
   double head_token;            /* the same for each token of the longest draft */
   double head_row;              /* the same for each token of every draft */
   double head_late;             /* the same for each token that was committed in a pass without the head */

@@ -23,10 +23,11 @@ namespace reprise { inline namespace v0 { namespace detail {
 /// pass, and if the loss budget covers its time and its rows. Its draft ends before the first token that is not worth
 /// its row.
 ///
-/// The head's cost is told, or learned from the times that the caller reports; before the first time, it counts as 5%
-/// of a plain pass. With told costs of passes, its cost must be told too. The loss budget reserves the cost of a
-/// head before it runs, so its bound holds for passes and head together: a head that has become bad loses at most 10
-/// plain passes in any 1,000 at told costs. What the head takes beyond its told cost is not counted.
+/// The head's cost is told, or learned from the times that the caller reports; before the first time, each
+/// of its tokens counts as 5% of a plain pass. With told costs of passes, its cost must be told too. The loss budget
+/// reserves the cost of a head before it runs, so its bound holds for passes and head together: a head that has become
+/// bad loses at most 10 plain passes in any 1,000 at told costs. What the head takes beyond its told cost is not
+/// counted.
 ///
 /// Threads: as CostControl.
 class HeadControl : public CostControl {

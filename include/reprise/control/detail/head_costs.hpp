@@ -87,10 +87,10 @@ class HeadTimes {
   std::array<std::uint32_t, ranges> idle_{};  // passes since the last draft
 };
 
-/// What a run of a head costs, in plain passes: told, or learned from times. Before the first time, it counts as 5% of
-/// a plain pass. Times are kept for each range of tokens and of sequences. So a head that takes as long for many
-/// sequences as for one is told apart from one that does not. At first, fewer sequences than were timed are taken to
-/// cost less in proportion.
+/// What a run of a head costs, in plain passes: told, or learned from times. Before the first time, each token of the
+/// longest draft counts as 5% of a plain pass, so the first drafts are short. Times are kept for each range of tokens
+/// and of sequences. So a head that takes as long for many sequences as for one is told apart from one that does not.
+/// At first, fewer sequences than were timed are taken to cost less in proportion.
 class HeadCosts {
  public:
   explicit HeadCosts(std::optional<HeadCost> told = {}) noexcept : told_(told) {}
@@ -106,7 +106,7 @@ class HeadCosts {
                       most_cost);
     }
     const std::int64_t time = this->time(run);
-    return time > 0 && plain > 0 ? in_plain_passes(time, plain) : std::int64_t{to_cost(0.05)};
+    return time > 0 && plain > 0 ? in_plain_passes(time, plain) : first_cost(run);
   }
   /// Learns how long a run took, and returns its cost. A time can be wrong by any factor: without told costs, no run
   /// costs more than the burst of the loss budget.
@@ -126,6 +126,10 @@ class HeadCosts {
   static constexpr std::int64_t most_cost = 1024 * std::int64_t{cost_one};
   static constexpr std::size_t most_counted = 1 << 12;
 
+  /// What is assumed of a run before the first time.
+  static std::int64_t first_cost(const HeadRun& run) noexcept {
+    return static_cast<std::int64_t>(std::min<std::size_t>(std::max<std::size_t>(run.tokens, 1), 20)) * to_cost(0.05);
+  }
   /// Returns how long a run takes, in nanoseconds; 0: unknown.
   [[nodiscard]] std::int64_t time(const HeadRun& run) const noexcept {
     return HeadTimes::nearest(HeadTimes::range_of(run.sequences), true,
