@@ -218,7 +218,7 @@ def draw_cost(figures: dict[str, Any]) -> str:
 
     picture = Picture(412, f"Speedup of {model} text over the cost of a drafted token")
     picture.text(8, 24, "Faster where text repeats and checking is cheap", "title")
-    picture.text(8, 46, f"Speedup of {model} answers; 1 is plain decoding", "muted")
+    picture.text(8, 46, f"Simulated, {model} answers, without memory; 1 is plain decoding", "muted")
     for step in range(1, math.floor(highest) + 1):
         picture.path(f"M{left} {number(y(step))}H{right}", "grid")
         picture.text(right + 8, y(step) + 6, f"{step}×", "muted")
