@@ -218,7 +218,7 @@ def draw_cost(figures: dict[str, Any]) -> str:
 
     picture = Picture(412, f"Speedup of {model} text over the cost of a drafted token")
     picture.text(8, 24, "Faster where text repeats and checking is cheap", "title")
-    picture.text(8, 46, f"Simulated, {model} answers, without memory; 1 is plain decoding", "muted")
+    picture.text(8, 46, f"Simulated, {model}; marks: the first drafted token of an engine", "muted")
     for step in range(1, math.floor(highest) + 1):
         picture.path(f"M{left} {number(y(step))}H{right}", "grid")
         picture.text(right + 8, y(step) + 6, f"{step}×", "muted")
@@ -227,7 +227,8 @@ def draw_cost(figures: dict[str, Any]) -> str:
     picture.text((left + right) / 2, bottom + 45, "cost of a drafted token, as a share of a pass", "", "middle")
     for name, place, cost in engines():
         picture.path(f"M{number(x(cost))} {top}V{bottom}", "mark")
-        picture.text(x(cost), bottom + 76, name, "text", "middle")
+        side = {"Q4_0": ("end", 16), "Q4_1": ("start", -8)}.get(name, ("middle", 0))  # these two are neighbours
+        picture.text(x(cost) + side[1], bottom + 76, name, "text", side[0])
         picture.text(x(cost) - (24 if name == "Q4_1" else 0), bottom + 97, place, "muted", "middle")
     for i, text in enumerate(texts):
         points = [f"{number(x(float(cost)))} {number(y(speedup))}" for cost, speedup in text["reprise"].items()]
