@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fits the numbers of a constant in include/ to recordings, by what counts: the speedup in replay.
+"""Fits numbers of a constant in include/ to recordings: to their speedup.
 
-Each number of the constant is raised and lowered in turn, in a copy of the sources. A change stays
-if the mean speedup of the recordings rises by more than --least. Recordings after --held-out are
-never fitted on: the report says what the fit is worth there. Sources are not changed; the fitted
-numbers are printed. A trial compiles reprise-replay and runs it: 1 to 3 minutes on 2 cores.
+Each number of the constant is raised and lowered in turn, in a copy of the
+sources. A change stays if the mean speedup of the recordings rises by more than
+--least. Recordings after --held-out are never fitted on: the report says what
+the fit is worth there. Sources are not changed; the fitted numbers are printed.
+A trial compiles reprise-replay and runs it: 1 to 3 minutes on 2 cores.
 
-    python3 bench/replay/fit_constants.py include/reprise/evidence/detail/match_weight.hpp \\
+    bench/replay/fit_constants.py \\
+        include/reprise/evidence/detail/match_weight.hpp \\
         history_base_weight bench/traces/*.jsonl --held-out OTHER.jsonl
 """
 

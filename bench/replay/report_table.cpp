@@ -99,7 +99,8 @@ class Block {
     out_ << "\n";
     std::vector<tools::Cell> heading = {"speedup under"};
     for (std::size_t i = 0; i < report_.curves.size(); ++i) heading.emplace_back(curve_label(i));
-    speedups_.line(heading, "  speedup, " + tools::printable(curve_label(barred())));
+    const std::string named = tools::printable(curve_label(barred()));
+    speedups_.line(heading, "  " + (9 + named.size() <= bar_width_ ? "speedup, " + named : named));
     for (const RowGroup& group : groups) speedups(group);
     out_ << "\n";
     counts_.line({"", {"accept", 3}, "sent", "draft", "control", "peak", "worst", "calib."});

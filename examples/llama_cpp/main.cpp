@@ -22,8 +22,8 @@ using reprise::TokenSpan;
 
 constexpr std::string_view help = R"(usage: llama_cpp [OPTION]... FILE.gguf PROMPT
 
-Continues PROMPT with the model, always choosing the likeliest token. Writes the counts to standard
-error.
+Continues PROMPT with the model, always choosing the likeliest token. Writes the
+counts to standard error.
 
   --max-tokens N   of the answer (default 128)
   --plain          no drafts: one token per pass
