@@ -24,7 +24,8 @@
  * same time, also while another thread uses the handle of the memory. Creating one of them counts as a use of the
  * curve.
  *
- * There are no callbacks, no global variables, no threads and no exceptions. Only reprise_batch_step() can read a clock.
+ * There are no callbacks, no global variables, no threads and no exceptions. Only reprise_batch_step() can read a
+ * clock.
  */
 #ifndef REPRISE_C_REPRISE_H
 #define REPRISE_C_REPRISE_H
