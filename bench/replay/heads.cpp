@@ -267,8 +267,8 @@ std::vector<HeadRow> replay_heads(const Assignment& assignment, std::span<const 
 }
 
 void write_head_table(std::ostream& out, std::span<const HeadRow> rows, std::span<const CostCurve> curves) {
-  std::vector<tools::Column> columns = {{16, tools::Align::left, true}, {6}};
-  columns.resize(columns.size() + head_way_names.size() + 1, {11});
+  std::vector<tools::Column> columns = {{14, tools::Align::left, true}, {6}};
+  columns.resize(columns.size() + head_way_names.size() + 1, {10});
   const tools::Table table(out, columns);
   const std::string* trace = nullptr;
   for (const HeadRow& row : rows) {
@@ -289,9 +289,11 @@ void write_head_table(std::ostream& out, std::span<const HeadRow> rows, std::spa
     cells.emplace_back(share(both.head_passes, both.passes));
     table.line(cells);
   }
-  out << "head: the cost of its draft, in plain passes. choice: the head runs beside the lookup where it pays,\n"
-         "and the most probable chain is sent; tree: one tree of both. hindsight: the better draft of the two,\n"
-         "known after the pass. head runs: in so many passes of the column before hindsight.\n\n";
+  out << tools::wrapped(
+             "head: the cost of its draft, in plain passes. choice: the head runs beside the lookup where it pays, and "
+             "the most probable chain is sent; tree: one tree of both. hindsight: the better draft of the two, known "
+             "after the pass. head runs: in so many passes of the column before hindsight.")
+      << "\n\n";
 }
 
 void write_heads(tools::JsonWriter& json, std::span<const HeadRow> rows, std::span<const CostCurve> curves) {

@@ -97,12 +97,14 @@ std::vector<Option> drafting_rows(Options& o) {
        .value = "CONTROL",
        .help = "how much of each draft is sent. May be given several times.\n"
                "  cost       the part that pays under the curve; one replay per curve\n"
+               "  marginal   its first tokens that are likelier than the cost of each, by the\n"
+               "             true curve; one replay per curve\n"
                "  all        all of it\n"
                "  best:K     always its K best tokens; or a range, best:0..32: one run each\n"
                "  hindsight  as far into the draft as the recording agrees: more than any\n"
                "             control can know\n"
-               "  auto       (default) cost for strategies that learn their probabilities\n"
-               "             (see --list), all for the others",
+               "  auto       (default) cost for strategies that learn their probabilities,\n"
+               "             marginal for adaptive (see --list), all for the others",
        .read =
            [&o](const auto&, const auto& value) {
              for (const ControlSpec& spec : parse_control(value)) o.controls.push_back(spec);

@@ -56,7 +56,7 @@ inline constexpr std::string_view default_costs[] = {"linear:0",    "linear:0.00
                                                      "linear:0.05", "linear:0.1",   "linear:0.3"};
 
 /// The strategies that a page compares with the default one, unless --strategy names some: those of other systems.
-inline constexpr std::string_view default_rivals[] = {"hf", "vllm", "ngram-simple"};
+inline constexpr std::string_view default_rivals[] = {"adaptive", "hf", "vllm", "ngram-simple"};
 
 /// Reads the arguments after the program's name. `--key value` and `--key=value` are equivalent; after `--` every
 /// argument is a trace. Throws InputError.

@@ -26,8 +26,8 @@ class BatchDrafter(Owner):
     another slot needs no call. All slots share the rows of a pass: a slot drafts only tokens that are worth their cost
     in a pass of this size.
 
-    `slots`: 1 to 65,536. The other options are those of Drafter, each for a slot, and `head_cost`: see HeadCost. `saved_costs` are
-    those of passes of one sequence: pass those of more sequences to load_costs().
+    `slots`: 1 to 65,536. The other options are those of Drafter, each for a slot, and `head_cost`: see HeadCost.
+    `saved_costs` are those of passes of one sequence: pass those of more sequences to load_costs().
 
     One thread may use a batch at a time. A second one gets an OrderError.
     """
@@ -55,7 +55,8 @@ class BatchDrafter(Owner):
         self._clock = checked_clock(clock)
         self._size = whole(slots, "slots", least=1, most=65536)
         self._proposed: Any = None
-        struct, shown = options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt, head_cost)
+        given = cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt, head_cost
+        struct, shown = options(*given)
         self._create(struct, f"{self._size} slots, {shown}", self._size)
 
     @property
@@ -79,9 +80,7 @@ class BatchDrafter(Owner):
         tokens that the slot knows: its `ids` are those after them, possibly none. So only new tokens are read. A wrong
         number is refused; a slot of another request must be left out.
         """
-        array = self._slots(ids, most, conversations, after)
-        at = self._clock() if now is None else whole(now, "now")
-        drafts: dict[int, Tokens] = self._call("draft", array, len(array), at, read=lambda: self._drafts(array))
+        drafts: dict[int, Tokens] = self._ask("draft", self._slots(ids, most, conversations, after), now, self._drafts)
         return drafts
 
     def propose_lookup(
@@ -102,13 +101,7 @@ class BatchDrafter(Owner):
         Returns how many tokens the head should draft for each slot; 0: none. Arguments: those of draft().
         """
         array = self._slots(ids, most, conversations, after)
-        at = self._clock() if now is None else whole(now, "now")
-
-        def read() -> dict[int, int]:
-            self._proposed = array
-            return {entry.slot: entry.drafted for entry in array}
-
-        wanted: dict[int, int] = self._call("propose_lookup", array, len(array), at, read=read)
+        wanted: dict[int, int] = self._ask("propose_lookup", array, now, self._wanted)
         return wanted
 
     def add_head(self, slot: int, ids: Any) -> None:
@@ -210,6 +203,14 @@ class BatchDrafter(Owner):
         """
         held = checked_bytes(saved, "saved")
         self._call("load_costs", whole(sequences, "sequences", least=1), engine_name(engine), held, len(held))
+
+    def _ask(self, name: str, array: Any, now: int | None, read: Callable[[Any], Any]) -> Any:
+        at = self._clock() if now is None else whole(now, "now")
+        return self._call(name, array, len(array), at, read=lambda: read(array))
+
+    def _wanted(self, array: Any) -> dict[int, int]:
+        self._proposed = array
+        return {entry.slot: entry.drafted for entry in array}
 
     def _drafts(self, array: Any) -> dict[int, Tokens]:
         self._proposed = None

@@ -103,7 +103,8 @@ class Session(Owner):
     ) -> None:
         self._below = bound_of(vocabulary)
         self._clock = checked_clock(clock)
-        self._create(*options(cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt, head_cost))
+        given = cost, memory, max_draft, max_bytes, key, saved_costs, engine, vocabulary, salt, head_cost
+        self._create(*options(*given))
         self._planned: int | None = None
 
     def predict(self, ids: Any) -> None:
