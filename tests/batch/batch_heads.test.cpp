@@ -155,39 +155,66 @@ TEST_F(BatchHeads, TakeAnyTimes) {
 }
 // The first run for many slots can take long: engines compile, or capture graphs.
 TEST_F(BatchHeads, RunForAllSlotsAgainAfterASlowFirstRun) {
-  constexpr std::size_t many = 16;
-  auto follower = Follower::make(many, HeadedNgramDrafter()).value();
-  std::vector<std::vector<Token>> texts(many, std::vector<Token>{1});
-  std::int64_t now = 1;
-  std::size_t runs = 0;
-  bool slow = true;
-  for (Token step = 0; step < 3000; ++step) {
-    const std::size_t size = step < 300 ? 1 : many;
-    std::vector<FollowedSlot> call;
-    for (std::size_t i = 0; i < size; ++i) call.push_back({.slot = i, .ids = texts[i]});
-    const auto wanted = follower.propose_lookup(call, Duration(now)).value();
-    std::size_t asked = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-      if (wanted[i] == 0) continue;
-      ++asked;
-      std::vector<Token> right;
-      for (std::size_t k = 0; k < wanted[i]; ++k) right.push_back((step * 131 + static_cast<Token>(k * 17)) % 50'000);
-      EXPECT_TRUE(follower.add_head(i, right));
+  for (const bool before : {true, false}) {  // passes of one slot, or of all without drafts
+    constexpr std::size_t many = 16;
+    auto follower = Follower::make(many, HeadedNgramDrafter()).value();
+    std::vector<std::vector<Token>> texts(many, std::vector<Token>{1});
+    std::int64_t now = 1;
+    std::size_t runs = 0;
+    std::size_t soon = 0;
+    bool slow = true;
+    for (Token step = 0; step < 3000; ++step) {
+      const std::size_t size = before && step < 300 ? 1 : many;
+      const std::size_t most = before || step >= 300 ? unlimited : 0;
+      std::vector<FollowedSlot> call;
+      for (std::size_t i = 0; i < size; ++i) call.push_back({.slot = i, .ids = texts[i], .most = most});
+      const auto wanted = follower.propose_lookup(call, Duration(now)).value();
+      std::size_t asked = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        if (wanted[i] == 0) continue;
+        ++asked;
+        std::vector<Token> right;
+        for (std::size_t k = 0; k < wanted[i]; ++k) right.push_back((step * 131 + static_cast<Token>(k * 17)) % 50'000);
+        EXPECT_TRUE(follower.add_head(i, right));
+      }
+      std::int64_t head = asked > 0 ? 500'000 : 0;
+      if (asked > 8 && std::exchange(slow, false)) head = 1'000'000'000;
+      const auto drafts = follower.draft_proposed(asked > 0 ? std::optional<Duration>(Duration(head)) : std::nullopt);
+      std::size_t rows = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        rows += drafts[i].size();
+        texts[i].insert(texts[i].end(), drafts[i].begin(), drafts[i].end());
+        texts[i].push_back((step * 977 + static_cast<Token>(i)) % 50'000);
+      }
+      now += head + 10'000'000 + static_cast<std::int64_t>(rows) * 20'000;
+      if (step >= 2500) runs += asked == many ? 1 : 0;
+      if (step >= 600 && step < 1000) soon += asked >= many - 1 ? 1 : 0;
     }
-    std::int64_t head = asked > 0 ? 500'000 : 0;
-    if (asked > 8 && std::exchange(slow, false)) head = 1'000'000'000;
-    const auto drafts = follower.draft_proposed(asked > 0 ? std::optional<Duration>(Duration(head)) : std::nullopt);
-    std::size_t rows = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-      rows += drafts[i].size();
-      texts[i].insert(texts[i].end(), drafts[i].begin(), drafts[i].end());
-      texts[i].push_back((step * 977 + static_cast<Token>(i)) % 50'000);
-    }
-    now += head + 10'000'000 + static_cast<std::int64_t>(rows) * 20'000;
-    if (step >= 2500) runs += asked == many ? 1 : 0;
+    EXPECT_FALSE(slow);
+    EXPECT_GT(soon, 300U) << "of 400 passes";
+    EXPECT_GT(runs, 400U) << "of 500 passes";
   }
-  EXPECT_FALSE(slow);
-  EXPECT_GT(runs, 400U) << "of 500 passes";
+}
+TEST_F(BatchHeads, AreAskedForNoMoreThanThePassCanCarry) {
+  for (const std::size_t rows : {0U, 1U, 3U}) {
+    BatchOptions options;
+    options.curve = CostCurve::linear(0.01), options.head = HeadCost{.draft = to_cost(0.1)};
+    options.max_rows = 2 + rows;
+    Follower follower = Follower::make(2, HeadedNgramDrafter(), std::move(options)).value();
+    const auto wanted = follower.propose_lookup(slots()).value();
+    EXPECT_EQ(wanted[0] + wanted[1], rows);
+  }
+}
+TEST_F(BatchHeads, RunOnlyIfTheirRowsAreAffordableToo) {
+  for (const double allowance : {6.0, 0.9, 0.3}) {
+    LossBudget budget(to_cost(allowance));
+    BatchOptions options;
+    options.curve = CostCurve::linear(0.1), options.head = HeadCost{.draft = to_cost(0.25)};
+    options.loss_budget = &budget;
+    Follower follower = Follower::make(2, HeadedNgramDrafter(), std::move(options)).value();
+    const auto wanted = follower.propose_lookup(slots()).value();
+    EXPECT_EQ((wanted[0] > 0) + (wanted[1] > 0), allowance > 1 ? 2 : allowance > 0.5 ? 1 : 0) << allowance;
+  }
 }
 TEST_F(BatchHeads, RefuseWhatDraftRefuses) {
   Follower follower = made();

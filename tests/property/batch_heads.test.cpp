@@ -148,6 +148,12 @@ TEST(BatchHeads, RunForTheSlotsWhereTheyPayIfEachSlotCosts) {
     EXPECT_GT(share(made, 1, 1000), 0.7);
     EXPECT_LT(share(made, 2, 1000), 0.1);
     EXPECT_LT(share(made, 3, 1000), 0.1);
+    const Passes last = decode(world, 1, 3000, [](std::size_t, std::size_t slot) { return slot == 3 ? 90U : 0U; });
+    EXPECT_GT(share(last, 3, 1000), 0.7) << "whatever the number of the slot";
+    world.slots = 8;
+    world.head = {.row = to_cost(0.06)};
+    const Passes few = decode(world, 2, 3000, [](std::size_t, std::size_t slot) { return slot == 5 ? 95U : 0U; });
+    EXPECT_GT(share(few, 5, 1000), 0.7) << "one of many, although a run for all is dear";
   }
 }
 TEST(BatchHeads, RunForAllOrNoneIfAllCostAsMuchAsOne) {

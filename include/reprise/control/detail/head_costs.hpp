@@ -32,7 +32,7 @@ struct HeadRun {
 };
 
 /// The times of a head's drafts, for each range of lengths: 1, 2, 3 to 4, 5 to 8, and so on. A time that is a surprise
-/// is not believed at once (RecentSamples), and the first of a range not if it contradicts the nearest range. 2,048
+/// is not believed at once (RecentSamples), and the first of a range not if it contradicts what was expected. 2,048
 /// passes without a draft of a range halve what is believed of it, so a head that seemed slow is timed again; that time
 /// then counts in full.
 class HeadTimes {
@@ -113,7 +113,12 @@ class HeadCosts {
   std::int64_t ran(const HeadRun& run, std::optional<Duration> time, std::int64_t plain) noexcept {
     if (told_) return cost(run, plain);
     const bool timed = time && time->count() > 0;
-    if (timed) times_[HeadTimes::range_of(run.sequences)].learn(run.mean(), time->count(), this->time(run));
+    if (timed) {
+      const std::int64_t known = this->time(run);
+      const std::int64_t expected =
+          known > 0 ? known : UnitScale::multiply(first_cost(run), std::min(plain, most_time));
+      times_[HeadTimes::range_of(run.sequences)].learn(run.mean(), time->count(), expected);
+    }
     return std::min<std::int64_t>(timed && plain > 0 ? in_plain_passes(time->count(), plain) : cost(run, plain),
                                   LossBudget::burst);
   }
@@ -125,6 +130,7 @@ class HeadCosts {
  private:
   static constexpr std::int64_t most_cost = 1024 * std::int64_t{cost_one};
   static constexpr std::size_t most_counted = 1 << 12;
+  static constexpr std::int64_t most_time = std::int64_t{1} << 46;  // nearly a day
 
   /// What is assumed of a run before the first time.
   static std::int64_t first_cost(const HeadRun& run) noexcept {
@@ -136,8 +142,7 @@ class HeadCosts {
                               [&](std::size_t range) { return times_[range].forecast(run.mean()); });
   }
   static std::int64_t in_plain_passes(std::int64_t time, std::int64_t plain) noexcept {
-    constexpr std::int64_t most = std::int64_t{1} << 46;
-    return std::min(UnitScale::divide(std::min(time, most), plain), most_cost);
+    return std::min(UnitScale::divide(std::min(time, most_time), plain), most_cost);
   }
 
   std::optional<HeadCost> told_;
