@@ -24,11 +24,6 @@ struct HeadRun {
   std::size_t sequences = 1;  ///< that it drafts for
   std::size_t all = 0;        ///< tokens of all drafts; 0: there is one draft
   std::size_t late = 0;       ///< tokens that were committed in passes without it, of these sequences
-
-  /// Returns the mean length of the drafts, rounded up.
-  [[nodiscard]] std::size_t mean() const noexcept {
-    return all == 0 || sequences == 0 ? tokens : (all + sequences - 1) / sequences;
-  }
 };
 
 /// The times of a head's drafts, for each range of lengths: 1, 2, 3 to 4, 5 to 8, and so on. A time that is a surprise
@@ -53,8 +48,7 @@ class HeadTimes {
   /// Returns nanoseconds, or 0 if nothing is known. Lengths that were not timed are taken in proportion to the nearest
   /// range that was, but no shorter draft takes longer.
   [[nodiscard]] std::int64_t forecast(std::size_t tokens) const noexcept {
-    return nearest(range_of(tokens), false,
-                   [this](std::size_t range) { return times_[range].count > 0 ? faded(range) : 0; });
+    return nearest(range_of(tokens), [this](std::size_t range) { return times_[range].count > 0 ? faded(range) : 0; });
   }
 
   static constexpr std::size_t ranges = 6;
@@ -62,16 +56,14 @@ class HeadTimes {
     return std::min(static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(count, 1) - 1)), ranges - 1);
   }
   /// Returns the time of `range`, or one derived from the nearest range that has one, or 0. `at(range)`: the time of a
-  /// range; 0: none. More of something is taken to cost in proportion. `less`: fewer of it cost less in proportion,
-  /// or else as much.
+  /// range; 0: none. More of something is taken to take longer in proportion, and less of it as long.
   template <class At>
-  static std::int64_t nearest(std::size_t range, bool less, At&& at) noexcept {
+  static std::int64_t nearest(std::size_t range, At&& at) noexcept {
     for (std::size_t apart = 0; apart < ranges; ++apart) {
       if (apart <= range)
         if (const std::int64_t below = at(range - apart); below > 0) return below << apart;
       if (range + apart < ranges)
-        if (const std::int64_t above = at(range + apart); above > 0)
-          return less ? std::max(above >> apart, std::int64_t{1}) : above;
+        if (const std::int64_t above = at(range + apart); above > 0) return above;
     }
     return 0;
   }
@@ -90,7 +82,6 @@ class HeadTimes {
 /// What a run of a head costs, in plain passes: told, or learned from times. Before the first time, each token of the
 /// longest draft counts as 5% of a plain pass, so the first drafts are short. Times are kept for each range of tokens
 /// and of sequences. So a head that takes as long for many sequences as for one is told apart from one that does not.
-/// At first, fewer sequences than were timed are taken to cost less in proportion.
 class HeadCosts {
  public:
   explicit HeadCosts(std::optional<HeadCost> told = {}) noexcept : told_(told) {}
@@ -117,7 +108,7 @@ class HeadCosts {
       const std::int64_t known = this->time(run);
       const std::int64_t expected =
           known > 0 ? known : UnitScale::multiply(first_cost(run), std::min(plain, most_time));
-      times_[HeadTimes::range_of(run.sequences)].learn(run.mean(), time->count(), expected);
+      times_[HeadTimes::range_of(run.sequences)].learn(run.tokens, time->count(), expected);
     }
     return std::min<std::int64_t>(timed && plain > 0 ? in_plain_passes(time->count(), plain) : cost(run, plain),
                                   LossBudget::burst);
@@ -138,8 +129,8 @@ class HeadCosts {
   }
   /// Returns how long a run takes, in nanoseconds; 0: unknown.
   [[nodiscard]] std::int64_t time(const HeadRun& run) const noexcept {
-    return HeadTimes::nearest(HeadTimes::range_of(run.sequences), true,
-                              [&](std::size_t range) { return times_[range].forecast(run.mean()); });
+    return HeadTimes::nearest(HeadTimes::range_of(run.sequences),
+                              [&](std::size_t range) { return times_[range].forecast(run.tokens); });
   }
   static std::int64_t in_plain_passes(std::int64_t time, std::int64_t plain) noexcept {
     return std::min(UnitScale::divide(std::min(time, most_time), plain), most_cost);
