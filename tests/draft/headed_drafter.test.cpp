@@ -115,12 +115,6 @@ TEST(HeadedDrafter, KeepsTextsThatTheLookupFindsApart) {
   strategy = Calibrated{};
   EXPECT_GT(round(strategy, {1}).gain, 65536 / 2) << "another range";
 }
-// A head that runs also changes how far the lookup's claims are trusted, and so what the lookup expects.
-TEST(HeadedDrafter, LearnsInTheRangeInWhichItWasAsked) {
-  Headed strategy = with_lookup({node(1, -1, 55)});
-  for (int i = 0; i < 100; ++i) round(strategy, {5}, {9});
-  EXPECT_LT(round(strategy, {5}).gain, 65536 / 10);
-}
 // What keeps a head from running must not do so for ever.
 TEST(HeadedDrafter, ExpectsMoreOfAHeadThatHasNotRunForLong) {
   Headed strategy = with_lookup({});

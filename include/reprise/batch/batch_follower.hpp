@@ -467,7 +467,7 @@ class BatchFollower {
     if constexpr (detail::HeadedStrategy<S>) {
       if (std::exchange(head_ran_, false)) heads_.ran(planner_, plain_, {}), called_.reset();  // a step was given up
       heads_.begin(planner_);
-      for (std::size_t i = 0; i < size_; ++i) slots_[i].head = 0;
+      for (const std::size_t at : called()) slots_[at].head = 0;
     }
     if constexpr (detail::RememberingStrategy<S>) {
       keep_ended(slots);

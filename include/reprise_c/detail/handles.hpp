@@ -392,12 +392,19 @@ inline void keep(reprise_session& handle) noexcept {
   return {};
 }
 
-/// Reads `slots` into handle.slots.
-[[nodiscard]] inline Result<void> read_slots(reprise_batch& handle, reprise_slot* slots, std::size_t count,
-                                             std::int64_t now_ns) noexcept {
+/// Returns the slots without results.
+[[nodiscard]] inline Result<std::span<reprise_slot>> cleared(reprise_slot* slots, std::size_t count) noexcept {
   const auto given = array_of(slots, count);
   if (!given) return given.error();
   for (reprise_slot& slot : *given) slot.draft = nullptr, slot.drafted = 0;
+  return *given;
+}
+
+/// Reads `slots` into handle.slots.
+[[nodiscard]] inline Result<void> read_slots(reprise_batch& handle, reprise_slot* slots, std::size_t count,
+                                             std::int64_t now_ns) noexcept {
+  const auto given = cleared(slots, count);
+  if (!given) return given.error();
   if (count > handle.follower.slots())
     return refused("there are more slots in the pass than in the batch", count, handle.follower.slots());
   if (now_ns < 0) return refused("now_ns is negative: pass 0 if the time is unknown");
@@ -436,9 +443,8 @@ inline void write_drafts(std::span<const TokenSpan> drafts, reprise_slot* slots)
 }
 [[nodiscard]] inline Result<void> draft_proposed(reprise_batch& handle, reprise_slot* slots, std::size_t count,
                                                  std::int64_t head_ns) noexcept {
-  const auto given = array_of(slots, count);
+  const auto given = cleared(slots, count);
   if (!given) return given.error();
-  for (reprise_slot& slot : *given) slot.draft = nullptr, slot.drafted = 0;
   if (head_ns < 0) return refused("head_ns is negative: pass 0 if the time is unknown");
   if (count != handle.proposed)
     return refused("these are not the slots of the last call: call reprise_batch_propose_lookup() with them first",
@@ -502,7 +508,7 @@ inline void write_drafts(std::span<const TokenSpan> drafts, reprise_slot* slots)
 }
 [[nodiscard]] inline Result<Pass> plan(reprise_session& handle, const reprise_limits* limits,
                                        std::size_t most) noexcept {
-  if (!handle.proposed) {
+  if (!std::exchange(handle.proposed, false)) {
     if (auto set = set_limits(handle, limits, most); !set) return set.error();
     handle.open.reset();
     handle.session.strategy().clear();
@@ -510,7 +516,6 @@ inline void write_drafts(std::span<const TokenSpan> drafts, reprise_slot* slots)
   }
   auto pass = handle.session.plan();
   if (!pass) return pass;
-  handle.proposed = false;
   reprise_session::Open open{pass->ticket, pass->drafted, true};
   for (std::size_t i = 0; i < pass->parents.size(); ++i)
     open.chain = open.chain && pass->parents[i] == static_cast<NodeIndex>(i) - 1;

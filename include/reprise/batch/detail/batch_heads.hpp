@@ -18,7 +18,7 @@
 
 namespace reprise { inline namespace v0 { namespace detail {
 
-/// Decides in each shared pass for which sequences a draft head runs, and how far: what HeadControl does for one
+/// Decides in each shared pass for which sequences a draft head runs, and how far, as HeadControl does for one
 /// sequence.
 ///
 /// In the time of a plain pass, each of n sequences gets the recent tokens per sequence and plain pass; so a run that
@@ -110,7 +110,7 @@ class BatchHeads {
                                   const HeadRun& run) const noexcept {
     return costs_.cost(run, planner.plain_time(plain.sequences));
   }
-  /// Returns what a plain pass is worth to a sequence, in tokens.
+  /// Returns the value of a plain pass to a sequence, in tokens.
   static std::int64_t price(const BatchPlanner& planner) noexcept { return std::min(planner.throughput(), most_rate); }
 
   HeadCosts costs_;

@@ -32,7 +32,7 @@ struct HeadRun {
 /// then counts in full.
 class HeadTimes {
  public:
-  /// `expected`: what is believed before the first time; 0: nothing is known.
+  /// `expected`: the time that is believed before the first one; 0: none.
   void learn(std::size_t tokens, std::int64_t nanoseconds, std::int64_t expected) noexcept {
     const std::int64_t time = std::clamp<std::int64_t>(nanoseconds, 1, most_time);
     const std::size_t range = range_of(tokens);
@@ -79,7 +79,7 @@ class HeadTimes {
   std::array<std::uint32_t, ranges> idle_{};  // passes since the last draft
 };
 
-/// What a run of a head costs, in plain passes: told, or learned from times. Before the first time, each token of the
+/// The cost of a run of a head, in plain passes: told, or learned from times. Before the first time, each token of the
 /// longest draft counts as 5% of a plain pass, so the first drafts are short. Times are kept for each range of tokens
 /// and of sequences. So a head that takes as long for many sequences as for one is told apart from one that does not.
 class HeadCosts {
@@ -123,7 +123,7 @@ class HeadCosts {
   static constexpr std::size_t most_counted = 1 << 12;
   static constexpr std::int64_t most_time = std::int64_t{1} << 46;  // nearly a day
 
-  /// What is assumed of a run before the first time.
+  /// Returns the cost that is assumed of a run before its first time.
   static std::int64_t first_cost(const HeadRun& run) noexcept {
     return static_cast<std::int64_t>(std::min<std::size_t>(std::max<std::size_t>(run.tokens, 1), 20)) * to_cost(0.05);
   }
@@ -147,20 +147,16 @@ struct HeadDraft {
 };
 
 /// Returns the draft of a head that is worth most, without the cost that every draft has. `price`: the tokens that a
-/// plain pass is worth, in UnitScale. `more(tokens)`: what that many tokens cost.
+/// plain pass is worth, in UnitScale. `more(tokens)`: the cost of that many tokens.
 template <class More>
 [[nodiscard]] HeadDraft best_head_draft(const HeadForecast& forecast, std::int64_t price, std::size_t most,
                                         More&& more) noexcept {
-  std::int64_t path = UnitScale::one;
-  std::int64_t sum = 0;
   HeadDraft best;
   std::int64_t value = 0;
-  for (std::size_t tokens = 1; tokens <= std::min(most, HeadForecast::most_tokens); ++tokens) {
-    path = ProbabilityScale::multiply(path, std::int64_t{forecast.rates[tokens - 1].raw()});
-    sum += path;
-    const std::int64_t worth = sum - UnitScale::multiply(price, more(tokens));
-    if (worth > value) value = worth, best = {tokens, sum};
-  }
+  forecast.for_each_length(most, [&](std::size_t tokens, std::int64_t promise) {
+    const std::int64_t worth = promise - UnitScale::multiply(price, more(tokens));
+    if (worth > value) value = worth, best = {tokens, promise};
+  });
   const std::int64_t promised = std::exchange(best.gain, forecast.gain);
   if (forecast.promised > 0 && promised > forecast.promised) best.gain = best.gain * promised / forecast.promised;
   return best;

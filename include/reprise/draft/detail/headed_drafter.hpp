@@ -126,19 +126,19 @@ class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
 
 /// One object on the heap, or none. A copy for which there is no memory has none.
 template <class T>
-class Optional {
+class OnHeap {
  public:
-  Optional() noexcept = default;
-  Optional(Optional&&) noexcept = default;
-  Optional(const Optional& other) {
+  OnHeap() noexcept = default;
+  OnHeap(OnHeap&&) noexcept = default;
+  OnHeap(const OnHeap& other) {
     if (other && reserve()) *get() = *other.get();
   }
-  Optional& operator=(Optional&&) noexcept = default;
-  Optional& operator=(const Optional& other) {
-    if (this != &other) *this = Optional(other);
+  OnHeap& operator=(OnHeap&&) noexcept = default;
+  OnHeap& operator=(const OnHeap& other) {
+    if (this != &other) *this = OnHeap(other);
     return *this;
   }
-  ~Optional() = default;
+  ~OnHeap() = default;
 
   explicit operator bool() const noexcept { return get() != nullptr; }
   [[nodiscard]] T* get() const noexcept { return one_.get(); }
@@ -197,16 +197,17 @@ class HeadedDrafter : public Lookup {
   /// Sets the head's draft for this pass: a chain, with the learned probabilities. Errors: out_of_memory.
   Result<void> set(TokenSpan tokens) {
     std::array<float, HeadForecast::most_tokens> probabilities;  // NOLINT(*-member-init): filled as far as it is read
+    const HeadForecast now = forecast();
     const TokenSpan taken = tokens.first(std::min(tokens.size(), probabilities.size()));
     for (std::size_t depth = 0; depth < taken.size(); ++depth)
-      probabilities[depth] = static_cast<float>(rate(depth).to_double());
-    promised_ = promised(taken.empty() ? probabilities.size() : taken.size());
+      probabilities[depth] = static_cast<float>(now.rates[depth].to_double());
+    promised_ = now.promise(taken.empty() ? probabilities.size() : taken.size());
     return set_nodes(
         ExternalDrafter::Nodes{.tokens = taken, .probabilities = std::span(probabilities).first(taken.size())});
   }
   /// The same for a draft with probabilities of its own, such as a tree.
   Result<void> set(const ExternalDrafter::Nodes& tree) {
-    promised_ = promised(std::max<std::size_t>(tree.tokens.size(), 1));
+    promised_ = forecast().promise(std::max<std::size_t>(tree.tokens.size(), 1));
     return set_nodes(tree);
   }
   /// Ends a round without feedback(), and removes the head's draft.
@@ -235,7 +236,7 @@ class HeadedDrafter : public Lookup {
     Lookup::rebase(before, context);
   }
   void propose(TokenSpan context, Draft& draft) {
-    const bool again = std::exchange(drafted_, true);
+    drafted_ = true;
     merged_ = both_ && both_->head().size() > 0;
     std::uint64_t expected = 0;
     if (merged_) {
@@ -244,7 +245,7 @@ class HeadedDrafter : public Lookup {
       Lookup::propose(context, draft);
       for (std::size_t i = 0; i < draft.size(); ++i) expected += draft[i].path_probability.raw();
     }
-    if (!merged_ || !again) class_ = class_of(expected);  // that of forecast(), if it was asked
+    class_ = class_of(expected);
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
     const bool drafted = std::exchange(drafted_, false);  // a round without propose() tells nothing
@@ -277,16 +278,6 @@ class HeadedDrafter : public Lookup {
                    sizeof(*both_.get()), 0};
     return both_->head().set(tree);
   }
-  /// Returns the accepted tokens that the rates promise of a chain, in UnitScale.
-  [[nodiscard]] std::int64_t promised(std::size_t tokens) const noexcept {
-    std::int64_t path = UnitScale::one;
-    std::int64_t sum = 0;
-    for (std::size_t depth = 0; depth < std::min(tokens, HeadForecast::most_tokens); ++depth) {
-      path = ProbabilityScale::multiply(path, std::int64_t{rate(depth).raw()});
-      sum += path;
-    }
-    return sum;
-  }
   /// Returns the index of the range of an expected number of accepted tokens, in ProbabilityScale.
   static std::size_t class_of(std::uint64_t expected) noexcept {
     constexpr std::uint64_t one = Probability::scale;
@@ -316,7 +307,7 @@ class HeadedDrafter : public Lookup {
   bool drafted_ = false;                       // propose() was called in this round
   std::int64_t promised_ = 0;                  // by the rates of the head's draft in this round; 0: it has not run
   bool merged_ = false;                        // the last draft has nodes of the head
-  Optional<HeadAndLookup<Lookup>> both_;       // from the first draft of the head on
+  OnHeap<HeadAndLookup<Lookup>> both_;         // from the first draft of the head on
 };
 static_assert(DraftStrategy<HeadedDrafter<>>);
 
