@@ -32,9 +32,9 @@ struct common_speculative_impl_reprise : public common_speculative_impl {
         draft_model(params.draft.ctx_dft),
         slots(n_seq),
         most(std::min(longest, static_cast<int32_t>(llama_n_batch(params.draft.ctx_tgt) / n_seq) - 1)) {
-    for (const common_speculative_type type : params.types)
-      if (drafts_with_model(type) && draft_model == nullptr)
-        throw std::runtime_error("reprise: --spec-type " + common_speculative_type_to_str(type) +
+    for (const common_speculative_type wanted : params.types)
+      if (drafts_with_model(wanted) && draft_model == nullptr)
+        throw std::runtime_error("reprise: --spec-type " + common_speculative_type_to_str(wanted) +
                                  " needs a draft model: give its GGUF file with -md, or leave this type out");
     reprise_memory_options kept{};
     kept.size = sizeof(kept);

@@ -15,12 +15,14 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "private_files.h"
@@ -45,10 +47,21 @@ std::string warnings;
 using llama_token = int32_t;
 using llama_seq_id = int32_t;
 using llama_tokens = std::vector<llama_token>;
+using llama_pos = int32_t;
 struct llama_vocab {};
-struct llama_context {};
+struct llama_context {
+  std::vector<llama_tokens> sequences;  // the ids in its memory
+};
 struct llama_model {};
-enum { COMMON_SPECULATIVE_TYPE_REPRISE };
+enum common_speculative_type {
+  COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE,
+  COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3,
+  COMMON_SPECULATIVE_TYPE_DRAFT_MTP,
+  COMMON_SPECULATIVE_TYPE_DRAFT_DFLASH,
+  COMMON_SPECULATIVE_TYPE_DRAFT_DSPARK,
+  COMMON_SPECULATIVE_TYPE_REPRISE
+};
+std::string common_speculative_type_to_str(common_speculative_type type) { return "type-" + std::to_string(type); }
 const llama_model* llama_get_model(const llama_context*) { return nullptr; }
 const llama_vocab* llama_model_get_vocab(const llama_model*) { return nullptr; }
 uint32_t llama_n_batch(const llama_context*) { return 512; }
@@ -60,12 +73,43 @@ void llama_model_desc(const llama_model*, char* text, size_t room) { std::snprin
 struct common_params_speculative {
   struct {
     llama_context* ctx_tgt = nullptr;
+    llama_context* ctx_dft = nullptr;
   } draft;
+  std::vector<common_speculative_type> types;
   std::string reprise_memory;
 };
-struct common_batch {
-  llama_tokens tokens;
+struct llama_batch {
+  const llama_tokens& tokens;
+  const std::vector<std::pair<llama_pos, llama_seq_id>>& places;
 };
+struct common_batch {
+  common_batch(llama_tokens rows) : tokens(std::move(rows)) {}
+  explicit common_batch(const llama_context*) {}
+  void clear() { tokens.clear(), places.clear(); }
+  void add(llama_token id, llama_pos at, llama_seq_id sequence, bool) {
+    tokens.push_back(id);
+    places.emplace_back(at, sequence);
+  }
+  llama_batch get() const { return {tokens, places}; }
+  llama_tokens tokens;
+  std::vector<std::pair<llama_pos, llama_seq_id>> places;
+};
+llama_context* llama_get_memory(llama_context* context) { return context; }
+llama_pos llama_memory_seq_pos_max(const llama_context* memory, llama_seq_id sequence) {
+  return static_cast<llama_pos>(memory->sequences[static_cast<std::size_t>(sequence)].size()) - 1;
+}
+enum { COMMON_CONTEXT_SEQ_RM_TYPE_NO, COMMON_CONTEXT_SEQ_RM_TYPE_PART };
+int common_context_can_seq_rm(const llama_context*) { return COMMON_CONTEXT_SEQ_RM_TYPE_PART; }
+enum { LLAMA_PROCESS_TYPE_DECODE };
+int llama_process(llama_context* context, int, const llama_batch& rows) {
+  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
+    const auto [at, sequence] = rows.places[i];
+    llama_tokens& ids = context->sequences[static_cast<std::size_t>(sequence)];
+    if (static_cast<std::size_t>(at) != ids.size()) return -1;
+    ids.push_back(rows.tokens[i]);
+  }
+  return 0;
+}
 struct common_speculative_draft_params {
   bool drafting = false;
   const llama_tokens* prompt = nullptr;
@@ -76,12 +120,15 @@ struct common_speculative_draft_params {
 };
 using common_speculative_draft_params_vec = std::vector<common_speculative_draft_params>;
 struct common_speculative_impl {
-  common_speculative_impl(int, uint32_t sequences, int32_t) : n_seq(sequences) {}
+  common_speculative_impl(common_speculative_type its, uint32_t sequences, int32_t) : type(its), n_seq(sequences) {}
   virtual ~common_speculative_impl() = default;
   virtual void begin(llama_seq_id, const llama_tokens&) = 0;
   virtual void draft(common_speculative_draft_params_vec&) = 0;
   virtual bool process(const common_batch&) = 0;
   virtual void accept(llama_seq_id, uint16_t, bool) = 0;
+  virtual bool get_state(llama_seq_id, std::vector<uint8_t>&) const { return false; }
+  virtual void set_state(llama_seq_id, const std::vector<uint8_t>&) {}
+  common_speculative_type type;
   uint32_t n_seq;
 };
 #include "reprise_speculative.h"
@@ -292,6 +339,143 @@ TEST(ServerDrafts, AreBoundedByTheRequest) {
   EXPECT_EQ(drafted_again(server, "", 0, 1), 1U) << "the text of a request that drafts nothing is kept";
   EXPECT_EQ(drafted_again(server, "", 0, 0), 0U);
   EXPECT_GT(drafted_again(server, ""), 1U);
+}
+
+/// A draft model whose drafts are `right`: the text goes on with the square of each position, so no lookup finds it.
+struct DraftModel : common_speculative_impl {
+  static llama_token next(std::size_t at) { return static_cast<llama_token>(at * at % 997); }
+
+  DraftModel(llama_context& its, common_speculative_type kind) : common_speculative_impl(kind, 2, 8), context(&its) {}
+  void begin(llama_seq_id, const llama_tokens&) override {}
+  void draft(common_speculative_draft_params_vec& passes) override {
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      if (!passes[i].drafting) continue;
+      llama_tokens& ids = context->sequences[i];
+      EXPECT_EQ(ids.size(), passes[i].prompt->size()) << "it has not read all tokens, or some twice";
+      ids.push_back(passes[i].id_last);
+      for (int32_t k = 0; k < passes[i].n_max; ++k) {
+        const llama_token token = right ? next(passes[i].prompt->size() + 1 + static_cast<std::size_t>(k)) : 998;
+        passes[i].result->push_back(token);
+        if (k + 1 < passes[i].n_max) ids.push_back(token);
+      }
+      ++runs;
+    }
+  }
+  bool process(const common_batch& rows) override {
+    processed += rows.tokens.size();
+    return true;
+  }
+  void accept(llama_seq_id, uint16_t, bool) override { ++accepted; }
+
+  llama_context* context;
+  bool right = true;
+  std::size_t runs = 0;
+  std::size_t processed = 0;
+  std::size_t accepted = 0;
+};
+
+struct ServerDraftModel : ::testing::Test {
+  /// Returns the passes of one request of 600 tokens in the second of two slots. The server trims both memories.
+  std::size_t passes_of_a_request(common_speculative_type type = COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE) {
+    draft_context.sequences.assign(2, {});
+    target_context.sequences.assign(2, {});
+    llama_tokens& kept = target_context.sequences[1];
+    for (std::size_t i = 0; i < 20; ++i) kept.push_back(DraftModel::next(i));
+    server->begin(1, kept);
+    if (type != COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE) draft_context.sequences[1] = kept;  // process() read it
+    std::size_t passes = 0;
+    for (; kept.size() < 600; ++passes) {
+      const llama_tokens prompt = kept;
+      llama_tokens draft;
+      common_speculative_draft_params_vec asked(2);
+      asked[1] = {true, &prompt, DraftModel::next(prompt.size()), 8, &draft, {}};
+      server->draft(asked);
+      server->process(llama_tokens(1 + draft.size() + 100));  // other slots read their prompts: no time is learned
+      std::size_t agreed = 0;
+      while (agreed < draft.size() && draft[agreed] == DraftModel::next(kept.size() + 1 + agreed)) ++agreed;
+      for (std::size_t i = 0; i <= agreed; ++i) kept.push_back(DraftModel::next(kept.size()));
+      llama_tokens& read = draft_context.sequences[1];
+      if (type != COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE) read = kept;
+      read.resize(std::min(read.size(), kept.size()));
+      server->accept(1, static_cast<uint16_t>(agreed), false);
+    }
+    return passes;
+  }
+  DraftModel& start(common_speculative_type type = COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE) {
+    common_params_speculative params;
+    params.draft.ctx_tgt = &target_context;
+    params.draft.ctx_dft = &draft_context;
+    params.types = {type};
+    std::vector<std::unique_ptr<common_speculative_impl>> all;
+    all.push_back(std::make_unique<common_speculative_impl_reprise>(params, 2));
+    all.push_back(std::make_unique<DraftModel>(draft_context, type));
+    auto& model = static_cast<DraftModel&>(*all[1]);
+    common_speculative_impl_reprise::adopt(all);
+    EXPECT_EQ(all.size(), 1U);
+    server = std::move(all[0]);
+    return model;
+  }
+
+  llama_context target_context;
+  llama_context draft_context;
+  std::unique_ptr<common_speculative_impl> server;
+};
+
+TEST_F(ServerDraftModel, SavesPassesAndReadsTokensOnlyBeforeItDrafts) {
+  DraftModel& model = start();
+  EXPECT_LT(passes_of_a_request(), 200U);
+  EXPECT_GT(model.runs, 0U);
+  EXPECT_EQ(model.processed, 0U);
+  EXPECT_GT(model.accepted, 0U);
+}
+
+TEST_F(ServerDraftModel, ThatIsWrongIsSeldomRun) {
+  DraftModel& model = start();
+  model.right = false;
+  EXPECT_EQ(passes_of_a_request(), 580U);
+  EXPECT_LT(model.runs, 116U) << "a fifth of the passes";
+}
+
+TEST_F(ServerDraftModel, ThatNeedsTheTargetsStatesReadsEachPass) {
+  DraftModel& model = start(COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3);
+  const std::size_t passes = passes_of_a_request(COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3);
+  EXPECT_LT(passes, 200U);
+  EXPECT_GE(model.processed, passes * 101);
+}
+
+TEST_F(ServerDraftModel, IsNotReadPastImages) {
+  DraftModel& model = start();
+  draft_context.sequences.assign(2, {});
+  target_context.sequences.assign(2, llama_tokens(50));  // an image has positions without ids
+  const llama_tokens prompt(20, 1);
+  llama_tokens draft;
+  common_speculative_draft_params_vec asked(2);
+  asked[1] = {true, &prompt, 1, 8, &draft, {}};
+  server->begin(1, prompt);
+  server->draft(asked);
+  EXPECT_EQ(model.runs, 0U);
+  EXPECT_TRUE(draft_context.sequences[1].empty());
+}
+
+TEST(ServerTypes, ThatNeedADraftModelAreRefusedWithoutOne) {
+  common_params_speculative params;
+  params.types = {COMMON_SPECULATIVE_TYPE_REPRISE, COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE};
+  try {
+    const common_speculative_impl_reprise server(params, 1);
+    FAIL() << "it was not refused";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("give its GGUF file with -md"), std::string::npos) << error.what();
+  }
+}
+
+TEST(ServerTypes, WithoutRepriseAreLeftAsTheyAre) {
+  llama_context context;
+  std::vector<std::unique_ptr<common_speculative_impl>> all;
+  all.push_back(std::make_unique<DraftModel>(context, COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE));
+  common_speculative_impl_reprise::adopt(all);
+  all.push_back(std::make_unique<common_speculative_impl_reprise>(common_params_speculative{}, 1));
+  common_speculative_impl_reprise::adopt(all);
+  EXPECT_EQ(all.size(), 2U) << "reprise comes after it, or is not there";
 }
 
 TEST_F(ServerFiles, AreAtMost256MiB) {
