@@ -34,14 +34,14 @@ constexpr double token = 65536;
 Headed with_lookup(const Nodes& nodes) { return Headed(Calibrated{{nodes}}); }
 
 /// Runs a round in which the target picks `text`. `head`: the head's draft, or none. Returns the forecast before it.
-HeadForecast round(Headed& strategy, const Tokens& text, const Tokens& head = {}) {
+HeadForecast round(Headed& strategy, const Tokens& text, const Tokens& head = {}, const DraftBudget& budget = {}) {
   strategy.clear();
   static_cast<void>(drafted_by(strategy));
   const HeadForecast forecast = strategy.forecast();
   if (!head.empty()) {
     EXPECT_TRUE(strategy.set(head));
   }
-  const Nodes nodes = drafted_by(strategy);
+  const Nodes nodes = drafted_by(strategy, budget);
   std::vector<NodeIndex> sent;
   std::vector<NodeIndex> accepted;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -64,9 +64,39 @@ TEST(HeadedDrafter, MakesOneTreeOfBothDrafts) {
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2)) << "without the head";
   EXPECT_TRUE(strategy.set(Tokens{7, 8}));
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2, 7, 8));
-  EXPECT_THAT(tokens_of(drafted_by(strategy, {.shape = DraftShape::chain})), ElementsAre(1, 2));
   strategy.observe(Tokens{1}, 1, Origin::output);
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2)) << "a draft of the head is for one context";
+}
+// Which one was sent does not matter: the target's token shows which one was right.
+TEST(HeadedDrafter, ChoosesTheChainThatIsRightMoreOftenWhereBothDiffer) {
+  const DraftBudget chain = {.shape = DraftShape::chain};
+  Headed strategy = with_lookup({node(1, -1, 90), node(2, 0, 80)});
+  const auto chosen = [&] {
+    strategy.clear();
+    static_cast<void>(drafted_by(strategy, chain));
+    EXPECT_TRUE(strategy.set(Tokens{7, 8}));
+    return tokens_of(drafted_by(strategy, chain));
+  };
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < 300; ++i) round(strategy, {1, 2, 3}, {7, 8}, chain);
+    EXPECT_THAT(chosen(), ElementsAre(1, 2));
+    for (int i = 0; i < 300; ++i) round(strategy, {7, 8, 9}, {7, 8}, chain);
+    EXPECT_THAT(chosen(), ElementsAre(7, 8));
+    for (int i = 0; i < 300; ++i) round(strategy, {1, 2, 3}, {1, 8}, chain);
+    for (int i = 0; i < 300; ++i) round(strategy, {5, 2, 3}, {7, 8}, chain);
+    EXPECT_THAT(chosen(), ElementsAre(7, 8)) << "only passes count in which one of two was right";
+  }
+  EXPECT_THAT(tokens_of(drafted_by(strategy)).size(), 4U) << "a tree holds both";
+  for (int i = 0; i < 300; ++i) round(strategy, {1, 2, 3}, {7, 8}, chain);
+  strategy = Calibrated{{{node(1, -1, 40)}}};
+  EXPECT_THAT(chosen(), ElementsAre(7, 8)) << "another range";
+}
+TEST(HeadedDrafter, MakesOneChainOfBothIfTheyAgree) {
+  const DraftBudget chain = {.shape = DraftShape::chain};
+  Headed strategy = with_lookup({node(1, -1, 90), node(2, 0, 80), node(3, 1, 70)});
+  static_cast<void>(drafted_by(strategy, chain));
+  EXPECT_TRUE(strategy.set(Tokens{1}));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, chain)), ElementsAre(1, 2, 3));
 }
 TEST(HeadedDrafter, TakesDraftsWithProbabilitiesOfTheirOwn) {
   Headed strategy = with_lookup({});

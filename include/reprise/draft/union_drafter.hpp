@@ -155,6 +155,7 @@ class SubDrafts : public Members<Strategies...> {
       member.feedback(context, own);
     });
   }
+  [[nodiscard]] DraftView draft_of(std::size_t i) const noexcept { return drafts_[i].view(); }
   void add(std::size_t i) noexcept { drafts_[i].add_to(merged_); }
   void find(std::size_t i) noexcept { drafts_[i].find_in(merged_); }
   void write(Draft& draft) noexcept {

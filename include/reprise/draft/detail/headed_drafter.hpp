@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -102,12 +103,14 @@ class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
   HeadAndLookup() : SubDrafts<HeadMember, BorrowedLookup<Lookup>>({}, {}) {}
 
   [[nodiscard]] ExternalDrafter& head() noexcept { return this->template member<0>(); }
-  /// Returns the tokens that the lookup expects of its own draft, in ProbabilityScale.
-  std::uint64_t propose(Lookup& lookup, TokenSpan context, Draft& draft) {
+  /// Returns the tokens that the lookup expects of its own draft, in ProbabilityScale. If a chain is asked for and the
+  /// first tokens differ, the draft is that of the head or that of the lookup; `prefer_head` says which.
+  std::uint64_t propose(Lookup& lookup, TokenSpan context, Draft& draft, bool prefer_head) {
     this->template member<1>().lookup = &lookup;
     const auto worth = this->propose_all(context, draft.budget());
-    this->add(0);
-    this->add(1);
+    const bool either = draft.budget().shape == DraftShape::chain && differ();
+    if (!either || prefer_head) this->add(0);
+    if (!either || !prefer_head) this->add(1);
     this->write(draft);
     return worth[1];
   }
@@ -121,6 +124,22 @@ class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
       if (member == 1) found = own.accepted.size();
     });
     return found;
+  }
+  /// Returns true if only the head's first token was right, false if only the lookup's was, and otherwise nullopt.
+  [[nodiscard]] std::optional<bool> head_won(const Outcome& outcome) const noexcept {
+    const std::optional<Token> right = committed_token(outcome, 0);
+    if (!right || !differ()) return {};
+    const bool head = this->draft_of(0)[0].token == *right;
+    if (!head && this->draft_of(1)[0].token != *right) return {};
+    return head;
+  }
+
+ private:
+  /// Whether both have drafted, and their first tokens differ.
+  [[nodiscard]] bool differ() const noexcept {
+    const DraftView head = this->draft_of(0);
+    const DraftView lookup = this->draft_of(1);
+    return head.size() > 0 && lookup.size() > 0 && head[0].token != lookup[0].token;
   }
 };
 
@@ -153,20 +172,22 @@ class OnHeap {
 };
 
 /// A lookup that drafts together with a draft head or draft model of the engine, in the passes in which that runs. Both
-/// drafts become one tree, or the most probable chain of both, as in UnionDrafter.
+/// drafts become one tree, as in UnionDrafter. An engine that verifies chains only gets one chain: where the first
+/// tokens differ, the one that was right more often.
 ///
 ///   session.propose(limits);                          // the draft of the lookup
 ///   ...decide by session.strategy().forecast()...     // HeadControl and BatchHeads do
 ///   session.strategy().set(tokens of the head);
 ///   session.propose(limits);                          // both drafts
 ///
-/// HeadedSpeculator and BatchFollower do this. The drafter learns two things. They are kept over all sequences, because
-/// they are properties of the engine's head, like the costs that a control learns:
+/// HeadedSpeculator and BatchFollower do this. The drafter learns three things. They are kept over all sequences,
+/// because they are properties of the engine's head, like the costs that a control learns:
 ///
 ///  * the acceptance of the head's tokens by their depth,
-///  * the tokens that the head adds to what the lookup's draft has right.
+///  * the tokens that the head adds to what the lookup's draft has right,
+///  * how often the head is right where the first tokens differ, and one of them is right.
 ///
-/// Both are kept apart for five ranges of the tokens that the lookup expects of its own draft: text that a lookup finds
+/// All are kept apart for five ranges of the tokens that the lookup expects of its own draft: text that a lookup finds
 /// is easy for a head, and leaves it little to add. Nothing is learned of a head in a pass without it.
 ///
 /// Source: rules were compared on the recordings of EAGLE in SpecDecode-Bench/simulator; see
@@ -240,7 +261,7 @@ class HeadedDrafter : public Lookup {
     merged_ = both_ && both_->head().size() > 0;
     std::uint64_t expected = 0;
     if (merged_) {
-      expected = both_->propose(*this, context, draft);
+      expected = both_->propose(*this, context, draft, wins_[class_].probability() >= Probability::ratio(1, 2));
     } else {
       Lookup::propose(context, draft);
       for (std::size_t i = 0; i < draft.size(); ++i) expected += draft[i].path_probability.raw();
@@ -252,10 +273,12 @@ class HeadedDrafter : public Lookup {
     const std::int64_t promised = std::exchange(promised_, 0);
     const bool ran = promised > 0;
     std::size_t found = outcome.accepted.size();
-    if (std::exchange(merged_, false) && both_)
+    if (std::exchange(merged_, false) && both_) {
+      if (const auto won = both_->head_won(outcome)) wins_[class_].learn(*won);
       found = std::min(found, both_->feedback(*this, context, outcome, [&](const Outcome& own) { learn_rates(own); }));
-    else
+    } else {
       Lookup::feedback(context, outcome);
+    }
     if (!drafted) return;
     const std::size_t gained = outcome.accepted.size() - found;
     trend_.learn(ran, gained, gains_[class_].mean());
@@ -301,6 +324,7 @@ class HeadedDrafter : public Lookup {
 
   std::array<Rates, classes> rates_;
   std::array<HeadGain, classes> gains_;
+  std::array<HitRate, classes> wins_;  // of the head, where the first tokens differ
   HeadTrend trend_;
   std::array<std::uint32_t, classes> idle_{};  // passes in which the head did not run
   std::size_t class_ = 0;                      // of the last draft
