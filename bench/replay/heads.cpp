@@ -291,7 +291,7 @@ void write_head_table(std::ostream& out, std::span<const HeadRow> rows, std::spa
   }
   out << tools::wrapped(
              "head: the cost of its draft, in plain passes. choice: the head runs beside the lookup where it pays, and "
-             "the most probable chain is sent; tree: one tree of both. hindsight: the better draft of the two, known "
+             "one chain is sent; tree: one tree of both. hindsight: the better draft of the two, known "
              "after the pass. head runs: in so many passes of the column before hindsight.")
       << "\n\n";
 }

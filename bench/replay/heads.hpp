@@ -20,7 +20,7 @@ namespace reprise::replay {
 enum class HeadWay : std::uint8_t {
   lookup,     ///< the default drafter; the head never runs
   head,       ///< the head alone, as many tokens as pay in each pass
-  choice,     ///< both, as HeadedSpeculator does: the head where it pays, then the most probable chain
+  choice,     ///< both, as HeadedSpeculator does: the head where it pays, then one chain
   tree,       ///< the same, then one tree of both drafts
   hindsight,  ///< the draft of the lookup or that of the head, whichever turns out to be better
 };

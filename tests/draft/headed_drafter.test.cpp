@@ -77,6 +77,9 @@ TEST(HeadedDrafter, ChoosesTheChainThatIsRightMoreOftenWhereBothDiffer) {
     EXPECT_TRUE(strategy.set(Tokens{7, 8}));
     return tokens_of(drafted_by(strategy, chain));
   };
+  EXPECT_THAT(chosen(), ElementsAre(1, 2)) << "nothing is known of the head";
+  round(strategy, {7, 8, 9}, {7, 8}, chain);
+  EXPECT_THAT(chosen(), ElementsAre(7, 8));
   for (int turn = 0; turn < 3; ++turn) {
     for (int i = 0; i < 300; ++i) round(strategy, {1, 2, 3}, {7, 8}, chain);
     EXPECT_THAT(chosen(), ElementsAre(1, 2));
@@ -87,9 +90,8 @@ TEST(HeadedDrafter, ChoosesTheChainThatIsRightMoreOftenWhereBothDiffer) {
     EXPECT_THAT(chosen(), ElementsAre(7, 8)) << "only passes count in which one of two was right";
   }
   EXPECT_THAT(tokens_of(drafted_by(strategy)).size(), 4U) << "a tree holds both";
-  for (int i = 0; i < 300; ++i) round(strategy, {1, 2, 3}, {7, 8}, chain);
   strategy = Calibrated{{{node(1, -1, 40)}}};
-  EXPECT_THAT(chosen(), ElementsAre(7, 8)) << "another range";
+  EXPECT_THAT(chosen(), ElementsAre(1)) << "another range";
 }
 TEST(HeadedDrafter, MakesOneChainOfBothIfTheyAgree) {
   const DraftBudget chain = {.shape = DraftShape::chain};

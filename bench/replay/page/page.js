@@ -401,7 +401,7 @@
   const ways = {
     lookup: "the default drafter; the head never runs",
     head: "the head alone, as many tokens as pay in each pass",
-    choice: "the head runs beside the lookup where it pays; the most probable chain is sent",
+    choice: "the head runs beside the lookup where it pays; one chain is sent",
     tree: "the head runs beside the lookup where it pays; both drafts are one tree",
     hindsight: "the better draft of the two, known after the pass; no engine can do that",
   };

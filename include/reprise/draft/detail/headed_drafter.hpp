@@ -200,6 +200,7 @@ class HeadedDrafter : public Lookup {
  public:
   explicit HeadedDrafter(Lookup lookup = Lookup()) : Lookup(std::move(lookup)) {
     for (Rates& rates : rates_) rates.fill(HitRate(Probability::ratio(3, 4)));
+    wins_.fill(HitRate(Probability::ratio(15, 32)));  // the lookup's chain goes first, until the head has been right
   }
   /// Replaces the lookup, and keeps what is known of the head. Call it before begin().
   HeadedDrafter& operator=(Lookup lookup) {
