@@ -90,8 +90,19 @@ TEST(HeadedDrafter, ChoosesTheChainThatIsRightMoreOftenWhereBothDiffer) {
     EXPECT_THAT(chosen(), ElementsAre(7, 8)) << "only passes count in which one of two was right";
   }
   EXPECT_THAT(tokens_of(drafted_by(strategy)).size(), 4U) << "a tree holds both";
+  for (int i = 0; i < 300; ++i) round(strategy, {1, 2, 3}, {7, 8}, chain);
+  EXPECT_THAT(chosen(), ElementsAre(1, 2));
   strategy = Calibrated{{{node(1, -1, 40)}}};
-  EXPECT_THAT(chosen(), ElementsAre(1)) << "another range";
+  EXPECT_THAT(chosen(), ElementsAre(7, 8)) << "a lookup that expects little does not go first";
+}
+// Otherwise, it would not run again, and could not show that it has become better.
+TEST(HeadedDrafter, CountsATokenForAHeadThatWasRightInsteadOfTheChainThatWasSent) {
+  const DraftBudget chain = {.shape = DraftShape::chain};
+  Headed strategy = with_lookup({node(1, -1, 90), node(2, 0, 80)});
+  for (int i = 0; i < 300; ++i) round(strategy, {1, 2, 3}, {7, 8}, chain);
+  EXPECT_LT(round(strategy, {1, 2, 3}).gain, 65536 / 20);
+  for (int i = 0; i < 20; ++i) round(strategy, {7, 8, 9}, {7, 8}, chain);
+  EXPECT_GT(round(strategy, {1, 2, 3}).gain, 65536 / 5);
 }
 TEST(HeadedDrafter, MakesOneChainOfBothIfTheyAgree) {
   const DraftBudget chain = {.shape = DraftShape::chain};

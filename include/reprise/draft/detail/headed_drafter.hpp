@@ -200,7 +200,8 @@ class HeadedDrafter : public Lookup {
  public:
   explicit HeadedDrafter(Lookup lookup = Lookup()) : Lookup(std::move(lookup)) {
     for (Rates& rates : rates_) rates.fill(HitRate(Probability::ratio(3, 4)));
-    wins_.fill(HitRate(Probability::ratio(15, 32)));  // the lookup's chain goes first, until the head has been right
+    // A lookup that expects a token or more goes first, until the head was right instead.
+    std::fill(wins_.begin() + 2, wins_.end(), HitRate(Probability::ratio(15, 32)));
   }
   /// Replaces the lookup, and keeps what is known of the head. Call it before begin().
   HeadedDrafter& operator=(Lookup lookup) {
@@ -274,14 +275,17 @@ class HeadedDrafter : public Lookup {
     const std::int64_t promised = std::exchange(promised_, 0);
     const bool ran = promised > 0;
     std::size_t found = outcome.accepted.size();
+    std::optional<bool> won;
     if (std::exchange(merged_, false) && both_) {
-      if (const auto won = both_->head_won(outcome)) wins_[class_].learn(*won);
+      won = both_->head_won(outcome);
+      if (won) wins_[class_].learn(*won);
       found = std::min(found, both_->feedback(*this, context, outcome, [&](const Outcome& own) { learn_rates(own); }));
     } else {
       Lookup::feedback(context, outcome);
     }
     if (!drafted) return;
-    const std::size_t gained = outcome.accepted.size() - found;
+    // A head that was right gains a token, even if the lookup's chain was sent.
+    const std::size_t gained = std::max<std::size_t>(outcome.accepted.size() - found, won.value_or(false) ? 1 : 0);
     trend_.learn(ran, gained, gains_[class_].mean());
     gains_[class_].learn(ran, gained, promised);
     if (!ran && ++idle_[class_] % 128 == 0)  // rates that keep the head from running become better
