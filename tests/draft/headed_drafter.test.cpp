@@ -104,6 +104,17 @@ TEST(HeadedDrafter, CountsATokenForAHeadThatWasRightInsteadOfTheChainThatWasSent
   for (int i = 0; i < 20; ++i) round(strategy, {7, 8, 9}, {7, 8}, chain);
   EXPECT_GT(round(strategy, {1, 2, 3}).gain, 65536 / 5);
 }
+TEST(HeadedDrafter, CountsATokenAgainstAHeadThatTookThePlaceOfARightOne) {
+  const DraftBudget chain = {.shape = DraftShape::chain};
+  Headed strategy = with_lookup({node(1, -1, 90), node(2, 0, 80)});
+  for (int i = 0; i < 500; ++i) {
+    if (i % 5 < 3)
+      round(strategy, {7, 8}, {7}, chain);
+    else
+      round(strategy, {1, 2, 3}, {7}, chain);
+  }
+  EXPECT_NEAR(static_cast<double>(round(strategy, {1, 2, 3}).gain) / token, 0.2, 0.15) << "0.6 - 0.4";
+}
 TEST(HeadedDrafter, MakesOneChainOfBothIfTheyAgree) {
   const DraftBudget chain = {.shape = DraftShape::chain};
   Headed strategy = with_lookup({node(1, -1, 90), node(2, 0, 80), node(3, 1, 70)});

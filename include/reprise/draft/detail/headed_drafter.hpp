@@ -33,12 +33,12 @@ class HeadGain {
   [[nodiscard]] std::int64_t mean() const noexcept { return mean_of(tokens_, 1); }
   /// The same for what was promised. It begins at more than most drafts promise.
   [[nodiscard]] std::int64_t promised() const noexcept { return mean_of(promised_, 8); }
-  /// `promised`: in UnitScale.
-  void learn(bool ran, std::size_t tokens, std::int64_t promised) noexcept {
+  /// `tokens`: below 0 if it took the place of a right one. `promised`: in UnitScale.
+  void learn(bool ran, std::int64_t tokens, std::int64_t promised) noexcept {
     const std::int64_t memory = ran ? 64 : 1024;
     for (std::int64_t* sum : {&tokens_, &promised_, &passes_}) *sum -= *sum / memory;
     if (!ran) return;
-    tokens_ += UnitScale::from(static_cast<std::int64_t>(tokens));
+    tokens_ = std::max<std::int64_t>(tokens_ + UnitScale::from(tokens), 0);
     promised_ += promised;
     passes_ += UnitScale::one;
   }
@@ -60,12 +60,12 @@ class HeadTrend {
   [[nodiscard]] std::int64_t factor() const noexcept {
     return std::min(UnitScale::divide(gained_ + prior, expected_ + prior), most);
   }
-  void learn(bool ran, std::size_t gained, std::int64_t expected) noexcept {
+  void learn(bool ran, std::int64_t gained, std::int64_t expected) noexcept {
     const std::int64_t memory = ran ? 16 : 32;
     gained_ -= gained_ / memory;
     expected_ -= expected_ / memory;
     if (!ran) return;
-    gained_ += UnitScale::from(static_cast<std::int64_t>(gained));
+    gained_ += UnitScale::from(gained);
     expected_ += expected;
   }
 
@@ -108,9 +108,10 @@ class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
   std::uint64_t propose(Lookup& lookup, TokenSpan context, Draft& draft, bool prefer_head) {
     this->template member<1>().lookup = &lookup;
     const auto worth = this->propose_all(context, draft.budget());
-    const bool either = draft.budget().shape == DraftShape::chain && differ();
-    if (!either || prefer_head) this->add(0);
-    if (!either || !prefer_head) this->add(1);
+    one_ = draft.budget().shape == DraftShape::chain && differ();
+    head_ = prefer_head;
+    if (!one_ || head_) this->add(0);
+    if (!one_ || !head_) this->add(1);
     this->write(draft);
     return worth[1];
   }
@@ -133,6 +134,12 @@ class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
     if (!head && this->draft_of(1)[0].token != *right) return {};
     return head;
   }
+  /// Returns the known gain of the head in a chain that was not sent: 1 if only the lookup's chain was sent and the
+  /// head was right (`won`), -1 if it is the other way round, and otherwise 0.
+  [[nodiscard]] std::int64_t missed(std::optional<bool> won) const noexcept {
+    if (!one_ || !won || *won == head_) return 0;
+    return *won ? 1 : -1;
+  }
 
  private:
   /// Whether both have drafted, and their first tokens differ.
@@ -141,6 +148,9 @@ class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
     const DraftView lookup = this->draft_of(1);
     return head.size() > 0 && lookup.size() > 0 && head[0].token != lookup[0].token;
   }
+
+  bool one_ = false;   // the draft is that of one of them: a chain was asked for, and the first tokens differ
+  bool head_ = false;  // it is that of the head
 };
 
 /// One object on the heap, or none. A copy for which there is no memory has none.
@@ -275,18 +285,18 @@ class HeadedDrafter : public Lookup {
     const std::int64_t promised = std::exchange(promised_, 0);
     const bool ran = promised > 0;
     std::size_t found = outcome.accepted.size();
-    std::optional<bool> won;
+    std::int64_t missed = 0;
     if (std::exchange(merged_, false) && both_) {
-      won = both_->head_won(outcome);
+      const std::optional<bool> won = both_->head_won(outcome);
       if (won) wins_[class_].learn(*won);
+      missed = both_->missed(won);
       found = std::min(found, both_->feedback(*this, context, outcome, [&](const Outcome& own) { learn_rates(own); }));
     } else {
       Lookup::feedback(context, outcome);
     }
     if (!drafted) return;
-    // A head that was right gains a token, even if the lookup's chain was sent.
-    const std::size_t gained = std::max<std::size_t>(outcome.accepted.size() - found, won.value_or(false) ? 1 : 0);
-    trend_.learn(ran, gained, gains_[class_].mean());
+    const std::int64_t gained = static_cast<std::int64_t>(outcome.accepted.size() - found) + missed;
+    trend_.learn(ran, std::max<std::int64_t>(gained, 0), gains_[class_].mean());
     gains_[class_].learn(ran, gained, promised);
     if (!ran && ++idle_[class_] % 128 == 0)  // rates that keep the head from running become better
       for (HitRate& rate : rates_[class_]) rate.learn(true);
