@@ -258,7 +258,7 @@ if(REPRISE_BUILD_C)
     c/c_interface.test.cpp
     c/heads.test.cpp
     c/steps.test.cpp
-    llama_server/server_files.test.cpp
+    llama_server/speculative.test.cpp
     ${PROJECT_SOURCE_DIR}/examples/llama_server/private_files.cpp
   )
   target_link_libraries(reprise-c-tests PRIVATE reprise::c)

@@ -38,7 +38,7 @@ class HeadGain {
     const std::int64_t memory = ran ? 64 : 1024;
     for (std::int64_t* sum : {&tokens_, &promised_, &passes_}) *sum -= *sum / memory;
     if (!ran) return;
-    tokens_ = std::max<std::int64_t>(tokens_ + UnitScale::from(tokens), 0);
+    tokens_ += UnitScale::from(tokens);
     promised_ += promised;
     passes_ += UnitScale::one;
   }
@@ -108,10 +108,10 @@ class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
   std::uint64_t propose(Lookup& lookup, TokenSpan context, Draft& draft, bool prefer_head) {
     this->template member<1>().lookup = &lookup;
     const auto worth = this->propose_all(context, draft.budget());
-    one_ = draft.budget().shape == DraftShape::chain && differ();
+    either_ = draft.budget().shape == DraftShape::chain && differ();
     head_ = prefer_head;
-    if (!one_ || head_) this->add(0);
-    if (!one_ || !head_) this->add(1);
+    if (!either_ || head_) this->add(0);
+    if (!either_ || !head_) this->add(1);
     this->write(draft);
     return worth[1];
   }
@@ -134,10 +134,10 @@ class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
     if (!head && this->draft_of(1)[0].token != *right) return {};
     return head;
   }
-  /// Returns the known gain of the head in a chain that was not sent: 1 if only the lookup's chain was sent and the
-  /// head was right (`won`), -1 if it is the other way round, and otherwise 0.
-  [[nodiscard]] std::int64_t missed(std::optional<bool> won) const noexcept {
-    if (!one_ || !won || *won == head_) return 0;
+  /// Returns the token that the head gains beside what was accepted: 1 if it was right and only the lookup's chain was
+  /// sent; -1 if the lookup was right and only the head's chain was sent; otherwise 0. `won`: of head_won().
+  [[nodiscard]] std::int64_t unsent_gain(std::optional<bool> won) const noexcept {
+    if (!either_ || !won || *won == head_) return 0;
     return *won ? 1 : -1;
   }
 
@@ -149,8 +149,8 @@ class HeadAndLookup : public SubDrafts<HeadMember, BorrowedLookup<Lookup>> {
     return head.size() > 0 && lookup.size() > 0 && head[0].token != lookup[0].token;
   }
 
-  bool one_ = false;   // the draft is that of one of them: a chain was asked for, and the first tokens differ
-  bool head_ = false;  // it is that of the head
+  bool either_ = false;  // the draft is that of one of them: a chain was asked for, and the first tokens differ
+  bool head_ = false;    // it is that of the head
 };
 
 /// One object on the heap, or none. A copy for which there is no memory has none.
@@ -285,17 +285,17 @@ class HeadedDrafter : public Lookup {
     const std::int64_t promised = std::exchange(promised_, 0);
     const bool ran = promised > 0;
     std::size_t found = outcome.accepted.size();
-    std::int64_t missed = 0;
+    std::int64_t unsent = 0;
     if (std::exchange(merged_, false) && both_) {
       const std::optional<bool> won = both_->head_won(outcome);
       if (won) wins_[class_].learn(*won);
-      missed = both_->missed(won);
+      unsent = both_->unsent_gain(won);
       found = std::min(found, both_->feedback(*this, context, outcome, [&](const Outcome& own) { learn_rates(own); }));
     } else {
       Lookup::feedback(context, outcome);
     }
     if (!drafted) return;
-    const std::int64_t gained = static_cast<std::int64_t>(outcome.accepted.size() - found) + missed;
+    const std::int64_t gained = static_cast<std::int64_t>(outcome.accepted.size() - found) + unsent;
     trend_.learn(ran, std::max<std::int64_t>(gained, 0), gains_[class_].mean());
     gains_[class_].learn(ran, gained, promised);
     if (!ran && ++idle_[class_] % 128 == 0)  // rates that keep the head from running become better

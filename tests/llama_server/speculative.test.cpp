@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The speculation type of llama-server, and its files: its own code, with stand-ins for the types of llama.cpp.
+/// \file The speculation type of llama-server, its files and its draft models: its own code, with stand-ins for the types
+/// of llama.cpp.
 #include <gtest/gtest.h>
 
 #if !defined(_WIN32)  // the tests cause faults with POSIX calls
@@ -30,7 +31,7 @@
 #include "support/file_size_limit.hpp"
 #include "support/folder_test.hpp"
 
-namespace reprise::server_files_test {
+namespace reprise::speculative_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -376,13 +377,13 @@ struct DraftModel : common_speculative_impl {
 
 struct ServerDraftModel : ::testing::Test {
   /// Returns the passes of one request of 600 tokens in the second of two slots. The server trims both memories.
-  std::size_t passes_of_a_request(common_speculative_type type = COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE) {
+  std::size_t passes_of_a_request() {
     draft_context.sequences.assign(2, {});
     target_context.sequences.assign(2, {});
     llama_tokens& kept = target_context.sequences[1];
     for (std::size_t i = 0; i < 20; ++i) kept.push_back(DraftModel::next(i));
     server->begin(1, kept);
-    if (type != COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE) draft_context.sequences[1] = kept;  // process() read it
+    if (reads_each_pass) draft_context.sequences[1] = kept;
     std::size_t passes = 0;
     for (; kept.size() < 600; ++passes) {
       const llama_tokens prompt = kept;
@@ -395,7 +396,7 @@ struct ServerDraftModel : ::testing::Test {
       while (agreed < draft.size() && draft[agreed] == DraftModel::next(kept.size() + 1 + agreed)) ++agreed;
       for (std::size_t i = 0; i <= agreed; ++i) kept.push_back(DraftModel::next(kept.size()));
       llama_tokens& read = draft_context.sequences[1];
-      if (type != COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE) read = kept;
+      if (reads_each_pass) read = kept;
       read.resize(std::min(read.size(), kept.size()));
       server->accept(1, static_cast<uint16_t>(agreed), false);
     }
@@ -413,12 +414,14 @@ struct ServerDraftModel : ::testing::Test {
     common_speculative_impl_reprise::adopt(all);
     EXPECT_EQ(all.size(), 1U);
     server = std::move(all[0]);
+    reads_each_pass = type != COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE;
     return model;
   }
 
   llama_context target_context;
   llama_context draft_context;
   std::unique_ptr<common_speculative_impl> server;
+  bool reads_each_pass = false;  // the draft model
 };
 
 TEST_F(ServerDraftModel, SavesPassesAndReadsTokensOnlyBeforeItDrafts) {
@@ -438,7 +441,7 @@ TEST_F(ServerDraftModel, ThatIsWrongIsSeldomRun) {
 
 TEST_F(ServerDraftModel, ThatNeedsTheTargetsStatesReadsEachPass) {
   DraftModel& model = start(COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3);
-  const std::size_t passes = passes_of_a_request(COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3);
+  const std::size_t passes = passes_of_a_request();
   EXPECT_LT(passes, 200U);
   EXPECT_GE(model.processed, passes * 101);
 }
@@ -486,6 +489,6 @@ TEST_F(ServerFiles, AreAtMost256MiB) {
 }
 
 }  // namespace
-}  // namespace reprise::server_files_test
+}  // namespace reprise::speculative_test
 
 #endif
